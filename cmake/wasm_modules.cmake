@@ -78,7 +78,7 @@ endif()
 # Programs for node: they see its files and its environment.
 add_link_options(-O1 -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sNODERAWFS=1 -sEXIT_RUNTIME=1
                  --pre-js ${PROJECT_SOURCE_DIR}/cmake/wasm_environment.js)
-foreach(room IN ITEMS picture vision problem draw bench claims program)
+foreach(room IN ITEMS scenes picture vision problem draw bench claims program)
     add_subdirectory(src/${room})
 endforeach()
 if(MHA_BUILD_TESTS)

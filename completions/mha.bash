@@ -30,7 +30,7 @@ _mha() {
     COMPREPLY=()
     [[ $cur == : ]] && cur=
     if ((COMP_CWORD == 1)); then
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words help --help --version" \
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus scenes bleu train sweep translate show see heads ablate prune view serve version words help --help --version" \
             -- "$cur"))
         return
     fi
@@ -100,6 +100,10 @@ _mha() {
         COMPREPLY=($(compgen -W "13a none" -- "$cur"))
         return
         ;;
+    --language)
+        COMPREPLY=($(compgen -W "english french" -- "$cur"))
+        return
+        ;;
     --split)
         COMPREPLY=($(compgen -W "train valid test" -- "$cur"))
         return
@@ -136,11 +140,12 @@ _mha() {
     tensors) options="--strict --json --help" ;;
     bleu) options="--tsv --tokenize --json --help" ;;
     corpus) options="--split --count --seed --stats --json --help" ;;
+    scenes) options="--split --count --seed -o --stats --json --help" ;;
     train)
         options="-o --pairs --valid --vocabulary --tokenizer --positions --start --steps --batch --batch-tokens
             --micro-batches --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
             --attention-gain --dropout --attention-dropout --head-dropout --bpe-dropout --copy --numbers --join
-            --bare --label-smoothing --weight-decay --clip --ema --average --average-every --patience --arithmetic --seed --sentences --unknown --images --classes --image-size
+            --bare --label-smoothing --weight-decay --clip --ema --average --average-every --patience --arithmetic --seed --sentences --unknown --images --scenes --classes --image-size
             --patch --stride --pooling --places --crop --flip --erase --mix-up --confusion --threads --resume --force
             --checkpoint --checkpoint-every --curve --log --type --evaluate --translate --quiet --help"
         ;;
@@ -159,7 +164,7 @@ _mha() {
             --width --threads --json --help"
         ;;
     view) options="-o --to --model --texts --study --ablation --weights --tokens --live --lecture --layer --words --threads --help" ;;
-    see) options="--model --heads --top --store --arithmetic --threads --json --help" ;;
+    see) options="--model --heads --top --language --scenes --split --seed --store --arithmetic --threads --json --help" ;;
     serve) options="--port --model --texts --lecture --threads --open --help" ;;
     heads)
         options="--model --texts --pairs --alignments --target-first --sentences --split --seed --kind
@@ -175,7 +180,7 @@ _mha() {
         ;;
     version) options="--json --help" ;;
     help)
-        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words" -- "$cur"))
+        COMPREPLY=($(compgen -W "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus scenes bleu train sweep translate show see heads ablate prune view serve version words" -- "$cur"))
         return
         ;;
     *) return ;;

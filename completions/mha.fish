@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # fish completion for mha
 
-set -l commands demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words help
+set -l commands demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus scenes bleu train sweep translate show see heads ablate prune view serve version words help
 
 complete -c mha -f
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a demo -d "draw the heads of a small example"
@@ -17,6 +17,7 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a generate -d "c
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a score -d "how probable a model finds texts"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a tokenize -d "texts to tokens and back"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a corpus -d "sentence pairs with known truth"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a scenes -d "pictures of shapes with known truth"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a bleu -d "BLEU and chrF of translations"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a translate -d "English to French"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a heads -d "measure what every head attends to"
@@ -25,18 +26,18 @@ complete -c mha -n "not __fish_seen_subcommand_from $commands" -a ablate -d "dis
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a prune -d "disable the least important heads"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a view -d "a page that shows every head"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a serve -d "the same live, on this machine"
-complete -c mha -n "not __fish_seen_subcommand_from $commands" -a train -d "train a translator, or a classifier of pictures"
-complete -c mha -n "not __fish_seen_subcommand_from $commands" -a see -d "classify pictures, and draw every head over them"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a train -d "train a translator, or a model of pictures"
+complete -c mha -n "not __fish_seen_subcommand_from $commands" -a see -d "say what is in pictures, and draw every head over them"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a sweep -d "train with different numbers of heads"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a version -d "version and instruction set"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a words -d "explain the problem words"
 complete -c mha -n "not __fish_seen_subcommand_from $commands" -a help -d "explain a command or the words"
 
-complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus bleu train sweep translate show see heads ablate prune view serve version words"
+complete -c mha -n "__fish_seen_subcommand_from help" -a "demo verify bench explain prove conv inspect embed generate score tokenize tensors corpus scenes bleu train sweep translate show see heads ablate prune view serve version words"
 complete -c mha -n "__fish_seen_subcommand_from $commands" -l help -d "help"
-complete -c mha -n "__fish_seen_subcommand_from verify bench explain tensors corpus bleu translate show version" -l json -d "JSON"
+complete -c mha -n "__fish_seen_subcommand_from verify bench explain tensors corpus scenes bleu translate show version" -l json -d "JSON"
 complete -c mha -n "__fish_seen_subcommand_from verify bench explain train translate show view serve" -l threads -x -d "threads"
-complete -c mha -n "__fish_seen_subcommand_from verify demo corpus train translate" -l seed -x -d "seed"
+complete -c mha -n "__fish_seen_subcommand_from verify demo corpus scenes train translate" -l seed -x -d "seed"
 complete -c mha -n "__fish_seen_subcommand_from verify" -l configs -x -d "number of configurations"
 complete -c mha -n "__fish_seen_subcommand_from verify" -l case -x -d "SEED:INDEX or a problem word"
 complete -c mha -n "__fish_seen_subcommand_from bench" -l rounds -x -d "rounds"
@@ -60,9 +61,10 @@ complete -c mha -n "__fish_seen_subcommand_from conv" -l padding -x -a "replicat
 complete -c mha -n "__fish_seen_subcommand_from conv" -l threads -x -d "threads"
 complete -c mha -n "__fish_seen_subcommand_from tensors" -l strict -d "treat warnings as errors"
 complete -c mha -n "__fish_seen_subcommand_from tensors" -F
-complete -c mha -n "__fish_seen_subcommand_from corpus translate" -l split -x -a "train valid test" -d "part of the corpus"
-complete -c mha -n "__fish_seen_subcommand_from corpus" -l count -x -d "number of pairs"
-complete -c mha -n "__fish_seen_subcommand_from corpus" -l stats -d "count all splits"
+complete -c mha -n "__fish_seen_subcommand_from corpus scenes translate" -l split -x -a "train valid test" -d "part of the corpus"
+complete -c mha -n "__fish_seen_subcommand_from corpus scenes" -l count -x -d "number of pairs"
+complete -c mha -n "__fish_seen_subcommand_from scenes" -s o -r -d "write pictures and truth here"
+complete -c mha -n "__fish_seen_subcommand_from corpus scenes" -l stats -d "count all splits"
 complete -c mha -n "__fish_seen_subcommand_from bleu" -l tsv -d "sources and references in one file"
 complete -c mha -n "__fish_seen_subcommand_from bleu" -l tokenize -x -a "13a none" -d "what separates the words of BLEU"
 complete -c mha -n "__fish_seen_subcommand_from demo" -l sentence -x -d "the sentence"
@@ -120,6 +122,7 @@ complete -c mha -n "__fish_seen_subcommand_from train" -l label-smoothing -x -d 
 complete -c mha -n "__fish_seen_subcommand_from train" -l arithmetic -x -a "exact native" -d "how products are computed"
 complete -c mha -n "__fish_seen_subcommand_from train" -l weight-decay -x -d "weight decay of matrices"
 complete -c mha -n "__fish_seen_subcommand_from train" -l clip -x -d "largest gradient norm"
+complete -c mha -n "__fish_seen_subcommand_from train" -l scenes -d "train on scenes with captions"
 complete -c mha -n "__fish_seen_subcommand_from train" -l images -r -F -d "a set of pictures to train on"
 complete -c mha -n "__fish_seen_subcommand_from train" -l classes -x -d "names of the classes"
 complete -c mha -n "__fish_seen_subcommand_from train" -l confusion -r -F -d "draw what is taken for what"
@@ -136,6 +139,10 @@ complete -c mha -n "__fish_seen_subcommand_from see" -F
 complete -c mha -n "__fish_seen_subcommand_from see" -l model -r -F -d "a folder"
 complete -c mha -n "__fish_seen_subcommand_from see" -l heads -r -F -d "draw every head over the picture"
 complete -c mha -n "__fish_seen_subcommand_from see" -l top -x -d "classes to print"
+complete -c mha -n "__fish_seen_subcommand_from see" -l language -x -a "english french" -d "of captions"
+complete -c mha -n "__fish_seen_subcommand_from see" -l scenes -x -d "measure captions of scenes"
+complete -c mha -n "__fish_seen_subcommand_from see" -l split -x -a "train valid test" -d "part of the scenes"
+complete -c mha -n "__fish_seen_subcommand_from see" -l seed -x -d "seed of the scenes"
 complete -c mha -n "__fish_seen_subcommand_from see" -l store -x -a "f32 f16 bf16 i8 q8 q4" -d "how weights are stored"
 complete -c mha -n "__fish_seen_subcommand_from see" -l arithmetic -x -a "exact native" -d "how products are computed"
 complete -c mha -n "__fish_seen_subcommand_from see" -l threads -x -d "threads"

@@ -173,7 +173,7 @@ chooses_isa() {
     [ -e "tests/text/$1.c" ] || [ -e "tests/format/$1.c" ] && return 1
     case $1 in
     test_kernel_* | test_exp | test_comparator | test_judges | test_problem_words | \
-        test_layer_words | test_openblas | test_png_file | test_picture_set | fuzz_pictures | test_serve_request | test_describe | \
+        test_layer_words | test_openblas | test_png_file | test_picture_set | fuzz_pictures | fuzz_captions | test_scenes | test_serve_request | test_describe | \
         test_binding | test_model_files | fuzz_config | fuzz_gguf | fuzz_json* | fuzz_llama2c | \
         fuzz_safetensors | fuzz_sentencepiece | fuzz_tokenizer)
         return 1
@@ -485,7 +485,7 @@ same_everywhere() {
     fuzz_sentencepiece | fuzz_tokenizer | test_encode | test_generate | test_model_threads | \
         test_subject_model | test_subject_pairs | test_subject_batch | test_word_ablation | test_probe | \
         test_alignment | test_head_repair | test_word_links | test_text_training | test_head_sweep | \
-        test_native_training | test_data_study | fuzz_pictures | \
+        test_native_training | test_data_study | fuzz_pictures | fuzz_captions | test_captions | \
         test_bleu | test_generate_memory | \
         test_model_files | test_model_memory | test_describe | fuzz_config | *_faults | \
         test_oracle | test_storage_cost | test_claims | test_training_run | \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha see: what a classifier says of pictures, and where its heads look.
+ * mha see: what a model says of pictures, and where its heads look. Models of captions are in
+ * see_captions.h; of a classifier:
  *
  *      PNG of any size --> scaled to the model's input, as its files say --> logits
  *      the most probable classes; with --heads every head over the picture (see_heads.h)
@@ -12,13 +13,14 @@
 
 #include "base/output_file.h"
 #include "format/json_writer.h"
-#include "picture/picture_resize.h"
-#include "picture/png_file.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/model_session.h"
 #include "program/options.h"
+#include "program/see_captions.h"
 #include "program/see_heads.h"
+#include "program/see_picture.h"
+#include "vision/captioner.h"
 #include "vision/classes.h"
 
 enum { BAR = 24, TOP = 3 };
@@ -29,6 +31,16 @@ static const char details[] = "The model is a folder of ViT or DeiT with a class
                               "as preprocessor_config.json\n"
                               "says; without that file they go from -1 to 1.\n"
                               "\n"
+                              "Or it is one of \"mha train --scenes\", which says in English and "
+                              "French what is in a picture, with\n"
+                              "the probability of the whole caption. --scenes N measures it on "
+                              "pictures of \"mha scenes\" with\n"
+                              "combinations that no training has: captions that are right in every "
+                              "word, and how often each cross\n"
+                              "head looks at the shape that a word is about, compared with always "
+                              "looking at the best fixed\n"
+                              "place. --heads then draws the cross heads, a row for each word.\n"
+                              "\n"
                               "--heads draws every head over the picture, a row for each layer: "
                               "the weights of the token that\n"
                               "is classified by or, of a model that takes the mean, the mean of "
@@ -38,10 +50,13 @@ static const char details[] = "The model is a folder of ViT or DeiT with a class
                               "Examples:\n"
                               "  mha see shoe.png --model vit\n"
                               "  mha see shoe.png --model vit --heads heads.png\n"
-                              "  mha see *.png --model vit --top 1\n";
+                              "  mha see *.png --model vit --top 1\n"
+                              "  mha see scene.png --model captions --heads -\n"
+                              "  mha see --scenes 1000 --model captions\n";
 
 typedef struct see_request {
     model_request model;
+    captions_request captions;
     const char *heads;
     int64_t top;
     bool as_json;
@@ -57,8 +72,8 @@ typedef struct seer {
 
 /* What it says of one picture. */
 typedef struct sight {
-    picture seen; /* as the model reads it */
-    float *pixels, *logits;
+    see_picture picture;
+    float *logits;
     int *order; /* classes, the most probable first */
     double *shares;
 } sight;
@@ -97,32 +112,6 @@ static void close_seer(seer *s)
 
 /* --------------------------------------------------------------- pictures ----- */
 
-/* The file as the model reads it: v->seen for people, v->pixels for the model. */
-static int load(const seer *s, const char *path, sight *v)
-{
-    char message[PICTURE_MESSAGE_MAX];
-    const size_t size = (size_t)s->side * (size_t)s->side;
-    picture read;
-    if (!png_file_read(path, &read, message))
-        return args_failed("%s", message);
-    picture scaled = picture_resize(&read, s->side, s->side);
-    picture_free(&read);
-    uint8_t *const planes = malloc((size_t)s->channels * size);
-    v->seen = picture_new(s->side, s->side, s->channels);
-    v->pixels = malloc((size_t)s->channels * size * sizeof *v->pixels);
-    const bool fine = scaled.pixels && planes && v->seen.pixels && v->pixels;
-    if (fine)
-        picture_planes(&scaled, s->channels, planes);
-    for (size_t n = 0; fine && n < (size_t)s->channels * size; n++) {
-        const size_t channel = n / size, at = n % size;
-        v->pixels[n] = s->scale.table[channel][planes[n]];
-        v->seen.pixels[at * (size_t)s->channels + channel] = planes[n];
-    }
-    free(planes);
-    picture_free(&scaled);
-    return fine ? EXIT_GO_ON : args_failed("out of memory");
-}
-
 /* Softmax and order of the logits. */
 static void rank(const seer *s, sight *v)
 {
@@ -143,7 +132,7 @@ static void rank(const seer *s, sight *v)
 static int look(const seer *s, const char *path, sight *v)
 {
     char message[MODEL_MESSAGE_MAX] = "";
-    const int code = load(s, path, v);
+    const int code = see_picture_load(&v->picture, path, s->side, s->channels, &s->scale);
     if (code != EXIT_GO_ON)
         return code;
     v->logits = malloc((size_t)s->classes * sizeof *v->logits);
@@ -153,7 +142,7 @@ static int look(const seer *s, const char *path, sight *v)
         return args_failed("out of memory");
     const mha_model_call call = {.size = sizeof call,
                                  .B = 1,
-                                 .pixels = v->pixels,
+                                 .pixels = v->picture.pixels,
                                  .labels = v->logits,
                                  .message = message,
                                  .message_size = sizeof message};
@@ -166,8 +155,7 @@ static int look(const seer *s, const char *path, sight *v)
 
 static void free_sight(sight *v)
 {
-    picture_free(&v->seen);
-    free(v->pixels);
+    see_picture_free(&v->picture);
     free(v->logits);
     free(v->order);
     free(v->shares);
@@ -214,8 +202,8 @@ static int draw_heads(const seer *s, const see_request *r, const char *path, con
 {
     char title[256];
     head_maps maps;
-    int code = head_maps_make(&maps, s->session.model, &s->session.info, v->pixels, &v->seen,
-                              s->session.pool);
+    int code = head_maps_make(&maps, s->session.model, &s->session.info, v->picture.pixels,
+                              &v->picture.seen, s->session.pool);
     snprintf(title, sizeof title, "%.120s: %s, %.1f %%", path, s->names[v->order[0]],
              100.0 * v->shares[v->order[0]]);
     if (code == EXIT_GO_ON && strcmp(r->heads, "-") == 0)
@@ -237,7 +225,7 @@ static int see_all(const see_request *r, int count, char **paths)
         json_open_array(&j, NULL);
     const bool opened = code == EXIT_GO_ON;
     for (int n = 0; n < count && code == EXIT_GO_ON; n++) {
-        sight v = {.pixels = NULL};
+        sight v = {.logits = NULL};
         code = look(&s, paths[n], &v);
         if (code == EXIT_GO_ON && r->as_json)
             print_json(&j, &s, r, paths[n], &v);
@@ -269,15 +257,58 @@ static int check(const see_request *r, int count)
     return terminal || output_file_check(r->heads) ? EXIT_GO_ON : EXIT_FAILED;
 }
 
+/* --scenes has pictures of its own. */
+static int check_captions(const arg_command *command, const see_request *r, int count)
+{
+    int code = see_captions_check(&r->captions);
+    if (code != EXIT_GO_ON)
+        return code;
+    if (r->captions.scenes == 0 && count == 0)
+        return args_wrong("see: which picture? Give PNG files, or --scenes N");
+    if (r->captions.scenes > 0 && count > 0)
+        return args_wrong("see: --scenes has pictures of its own; leave out the files");
+    if (r->captions.scenes > 0)
+        code = args_refuse(command, "heads top language", "is for files; --scenes only measures");
+    else
+        code = args_refuse(command, "split seed", "is for --scenes");
+    return code;
+}
+
+/* Whether a model of captions is meant, by its files or by the options. */
+static bool is_for_captions(const see_request *r, const char *folder)
+{
+    return folder != NULL &&
+           (r->captions.scenes > 0 || r->captions.language != NULL || captioner_is_folder(folder));
+}
+
+static int see(const arg_command *command, const see_request *r, int count, char **paths)
+{
+    const char *const folder = r->model.path != NULL ? r->model.path : getenv("MHA_MODEL");
+    if (!is_for_captions(r, folder))
+        return see_all(r, count, paths);
+    const int code = args_refuse(command, "top", "is for classifiers, not for captions");
+    return code == EXIT_GO_ON
+               ? see_captions(&r->captions, &r->model, folder, r->heads, r->as_json, count, paths)
+               : code;
+}
+
 int command_see(int argc, char **argv)
 {
-    see_request request = {.top = TOP};
+    see_request request = {.top = TOP, .captions = {.seed = 1}};
+    uint64_t given = 0;
     int count = 0;
     const arg_option options[] = {
         {OPTION_MODEL_PATH(&request.model.path)},
         {"heads", ARG_TEXT, &request.heads, "FILE", "draw every head over the picture; -: here", 0,
          0},
         {"top", ARG_NUMBER, &request.top, "N", "classes to print (3)", 1, 1000},
+        {"language", ARG_TEXT, &request.captions.language, "L",
+         "of captions: english or french (both)", 0, 0},
+        {"scenes", ARG_NUMBER, &request.captions.scenes, "N",
+         "measure a model of captions on N scenes", 1, 100000},
+        {"split", ARG_TEXT, &request.captions.split, "S",
+         "of these scenes: train, valid or test (test)", 0, 0},
+        {"seed", ARG_SEED, &request.captions.seed, "N", "of these scenes (1)", 0, 0},
         {OPTION_STORE(&request.model.store)},
         {OPTION_ARITHMETIC(&request.model.arithmetic)},
         {OPTION_THREADS(&request.model.threads)},
@@ -285,15 +316,17 @@ int command_see(int argc, char **argv)
     };
     const arg_command command = {
         .name = "see",
-        .usage = "PICTURE.png... --model FOLDER [OPTION...]",
-        .summary = "Classify pictures, and draw every head over them.",
+        .usage = "PICTURE.png... | --scenes N --model FOLDER [OPTION...]",
+        .summary = "Say what is in pictures, and draw every head over them.",
         .details = details,
         ARG_OPTIONS(options),
-        .words_min = 1,
         .words_max = 10000,
+        .given = &given,
     };
     int code = args_parse(&command, argc, argv, &count);
     if (code == EXIT_GO_ON)
+        code = check_captions(&command, &request, count);
+    if (code == EXIT_GO_ON)
         code = check(&request, count);
-    return code == EXIT_GO_ON ? see_all(&request, count, argv + 1) : code;
+    return code == EXIT_GO_ON ? see(&command, &request, count, argv + 1) : code;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha train: a translator or a classifier of pictures from scratch.
+ * mha train: a translator, a classifier of pictures, or a model that says what is in them.
  *
  *      options --> request --> training, new or from its checkpoint
  *      train_loop()            all steps, or an interrupt
@@ -68,14 +68,11 @@ static void say_arithmetic(const train_request *r, const training *t)
 static training *create(const train_request *r, training_data *data, mha_pool *pool,
                         char message[TRANSFORMER_MESSAGE_MAX])
 {
-    transformer_map map;
+    float *values;
+    training *made = NULL;
     if (r->start == NULL)
         return training_create(&r->config, data, pool, message);
-    transformer_map_fill(&map, &r->config.model);
-    float *const values = malloc(map.count * sizeof *values);
-    snprintf(message, TRANSFORMER_MESSAGE_MAX, "out of memory");
-    training *made = NULL;
-    if (values && marian_folder_values(r->start, &r->config.model, values, message) == MHA_OK)
+    if (marian_folder_values(r->start, &r->config.model, &values, message) == MHA_OK)
         made = training_create_from(&r->config, values, data, pool, message);
     free(values);
     return made;
@@ -130,14 +127,11 @@ static int64_t validation_sentences(const train_request *r)
     return !train_makes_folder(r) && r->evaluate > VALIDATION_MAX ? VALIDATION_MAX : r->evaluate;
 }
 
-static int run(const train_request *r, const train_text *text, const train_images *images,
-               mha_pool *pool, int argc, char **argv)
+static int run(const train_request *r, train_sources sources, training_data *data, mha_pool *pool,
+               int argc, char **argv)
 {
     train_model model;
-    training_data *const data = text != NULL     ? text_data_base(text->data)
-                                : images != NULL ? vision_data_base(images->data)
-                                                 : NULL;
-    int code = train_model_open(&model, r, text, images, pool);
+    int code = train_model_open(&model, r, sources, pool);
     const bool writes = !train_follows(r);
     train_loop_job job = {.model = &model,
                           .checkpoint = writes ? r->checkpoint : NULL,
@@ -146,7 +140,7 @@ static int run(const train_request *r, const train_text *text, const train_image
                           .every_steps = r->every_steps,
                           .every_seconds = r->every_seconds,
                           .validation = validation_sentences(r),
-                          .translate = text != NULL && writes ? r->translate : 0,
+                          .translate = sources.text != NULL && writes ? r->translate : 0,
                           .quiet = r->quiet};
     if (code == EXIT_GO_ON)
         code = begin(r, data, pool, &job.training);
@@ -169,15 +163,26 @@ static int run_with_threads(train_request *r, int argc, char **argv)
     mha_pool *pool;
     train_text text = {.json = NULL};
     train_images images = {.data = NULL};
+    caption_data scenes;
+    training_data *data = NULL; /* the laboratory */
     int code = session_open_pool(&pool, r->threads);
     if (code == EXIT_GO_ON && r->pairs != NULL)
         code = train_text_open(&text, r, pool);
     if (code == EXIT_GO_ON && r->images != NULL)
         code = train_images_open(&images, r);
+    if (code == EXIT_GO_ON && r->scenes)
+        code = train_scenes_open(&scenes, r);
     code = agree(r->team, code);
-    if (code == EXIT_GO_ON)
-        code = run(r, r->pairs != NULL ? &text : NULL, r->images != NULL ? &images : NULL, pool,
-                   argc, argv);
+    if (code == EXIT_GO_ON) {
+        const train_sources sources = {.text = r->pairs != NULL ? &text : NULL,
+                                       .images = r->images != NULL ? &images : NULL,
+                                       .scenes = r->scenes ? &scenes : NULL};
+        data = sources.text != NULL     ? text_data_base(text.data)
+               : sources.images != NULL ? vision_data_base(images.data)
+               : sources.scenes != NULL ? &scenes.base
+                                        : NULL;
+        code = run(r, sources, data, pool, argc, argv);
+    }
     train_text_close(&text);
     train_images_close(&images);
     mha_pool_free(pool);

@@ -11,6 +11,7 @@ int command_demo(int argc, char **argv);
 int command_prove(int argc, char **argv);
 int command_conv(int argc, char **argv);
 int command_corpus(int argc, char **argv);
+int command_scenes(int argc, char **argv);
 int command_tensors(int argc, char **argv);
 int command_sweep(int argc, char **argv);
 int command_train(int argc, char **argv);

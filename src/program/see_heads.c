@@ -16,7 +16,7 @@
 #include "picture/png_file.h"
 #include "program/args.h"
 
-enum { CELL = 112, GAP = 8, DEFS_SIDE = 64, LABEL = 64, TITLE = 40 };
+enum { CELL = 112, GAP = 8, DEFS_SIDE = 64, LABEL = 64, TITLE = 40, NAME_BYTES = 48 };
 
 /* --------------------------------------------------------------- weights ----- */
 
@@ -91,10 +91,38 @@ int head_maps_make(head_maps *m, const mha_model *model, const mha_model_info *i
     return code;
 }
 
+int head_maps_allocate(head_maps *m)
+{
+    const size_t patches = (size_t)m->across * (size_t)m->across;
+    m->count = calloc((size_t)m->layers, sizeof *m->count);
+    m->shares = calloc((size_t)m->layers * (size_t)m->heads, patches * sizeof *m->shares);
+    if (m->count == NULL || m->shares == NULL)
+        return args_failed("out of memory for the weights of all heads");
+    for (int n = 0; n < m->layers; n++)
+        m->count[n] = m->heads;
+    return EXIT_GO_ON;
+}
+
 void head_maps_free(head_maps *m)
 {
     free(m->count);
     free(m->shares);
+}
+
+/* "layer 1", or the word of a row; "1.2", the layer and number of a head. */
+static void name_row(const head_maps *m, int row, char text[NAME_BYTES])
+{
+    if (m->words != NULL)
+        snprintf(text, NAME_BYTES, "%s", m->words[row]);
+    else
+        snprintf(text, NAME_BYTES, "layer %d", row + 1);
+}
+
+static void name_head(const head_maps *m, int row, int head, char text[NAME_BYTES])
+{
+    const bool words = m->words != NULL;
+    snprintf(text, NAME_BYTES, "%d.%d", (words ? head / m->heads_of_layer : row) + 1,
+             (words ? head % m->heads_of_layer : head) + 1);
 }
 
 static float largest_of(const head_maps *m, int layer, int head)
@@ -210,8 +238,11 @@ static void put_head(FILE *file, const head_maps *m, int layer, int head, int le
 {
     const double scale = (double)CELL / m->side, largest = (double)largest_of(m, layer, head);
     const float *const shares = shares_of(m, layer, head);
-    fprintf(file, "<g transform=\"translate(%d %d)\"><title>layer %d, head %d</title>", left, top,
-            layer + 1, head + 1);
+    char row[NAME_BYTES], name[NAME_BYTES];
+    name_row(m, layer, row);
+    name_head(m, layer, head, name);
+    fprintf(file, "<g transform=\"translate(%d %d)\"><title>%s, head %s</title>", left, top, row,
+            name);
     fputs("<use href=\"#p\"/>\n", file);
     for (int n = 0; n < m->across * m->across; n++) {
         const double share = (double)shares[n] / largest;
@@ -232,14 +263,14 @@ static void put_svg(FILE *file, const void *arg)
     const int width = LABEL + m->heads * (CELL + GAP) + GAP;
     const int height = TITLE + m->layers * (CELL + GAP) + GAP;
     const char *const style = " fill=\"#e6edf3\" font-family=\"sans-serif\" font-size=\"13\"";
-    char text[32];
+    char text[NAME_BYTES];
     svg_begin(file, width, height, s->title);
     fprintf(file, "<rect width=\"%d\" height=\"%d\" fill=\"#0d1117\"/>\n", width, height);
     put_picture(file, s->small);
     svg_text(file, GAP, TITLE - 16, style, s->title);
     for (int layer = 0; layer < m->layers; layer++) {
         const int top = TITLE + layer * (CELL + GAP);
-        snprintf(text, sizeof text, "layer %d", layer + 1);
+        name_row(m, layer, text);
         svg_text(file, GAP, top + CELL / 2, style, text);
         for (int head = 0; head < m->count[layer]; head++)
             put_head(file, m, layer, head, LABEL + head * (CELL + GAP), top);
@@ -284,9 +315,11 @@ static void print_patch(const terminal *t, double share)
 /* Heads [first, end) of a layer side by side. */
 static void print_heads(const head_maps *m, const terminal *t, int layer, int first, int end)
 {
-    char title[32];
+    char title[NAME_BYTES];
+    if (m->words != NULL && first == 0)
+        printf("%s\n", m->words[layer]);
     for (int head = first; head < end; head++) {
-        snprintf(title, sizeof title, "%d.%d", layer + 1, head + 1);
+        name_head(m, layer, head, title);
         printf("%-*s", 2 * m->across + 2, title);
     }
     putchar('\n');

@@ -67,9 +67,9 @@ static int make_folder(const train_request *r)
     if (mkdir(r->output, 0777) != 0 && errno != EEXIST)
         return args_failed("cannot make the folder %s: %s", r->output, strerror(errno));
     if (stat(r->output, &there) == 0 && !S_ISDIR(there.st_mode))
-        return args_failed(
-            "%s exists and is not a folder; with --pairs and --images the model is a folder",
-            r->output);
+        return args_failed("%s exists and is not a folder; with --pairs, --images and --scenes the "
+                           "model is a folder",
+                           r->output);
     return EXIT_GO_ON;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The end of a training: the model is written, then read again and judged by its translations,
- * or by the pictures it recognises.
+ * or by the pictures it recognises or describes.
  * Only when it is on the disk is the checkpoint deleted; if it cannot be written, the training is
  * saved as a checkpoint.
  */
@@ -53,9 +53,9 @@ static void report(const train_request *r, const training *t)
            (double)file.st_size / 1e6);
     printf("steps              %" PRId64 " of %d %s, seed %" PRIu64 "\n", training_steps_done(t),
            r->pairs != NULL ? config->batch_tokens : config->batch,
-           r->pairs != NULL    ? "target tokens"
-           : r->images != NULL ? "pictures"
-                               : "pairs",
+           r->pairs != NULL                 ? "target tokens"
+           : r->images != NULL || r->scenes ? "pictures"
+                                            : "pairs",
            config->seed);
     if (history.mark_count > 0) {
         const training_mark *const last = &history.marks[history.mark_count - 1];
@@ -106,7 +106,7 @@ static int judge(const train_request *r, uint64_t seed, mha_pool *pool)
 /* A command that tries the new model. */
 static void say_next(const train_request *r)
 {
-    if (r->images != NULL) {
+    if (r->images != NULL || r->scenes) {
         printf("\nTry: %s see PICTURE.png --model %s\n", args_program, r->output);
         return;
     }
@@ -128,9 +128,11 @@ int train_finish(const train_request *r, const train_loop_job *job, mha_pool *po
         fprintf(stderr, "mha: cannot delete %s: %s\n", r->checkpoint, strerror(errno));
     report(r, job->training);
     fflush(stdout);
+    const uint64_t seed = training_get_config(job->training)->seed;
     const int code = r->pairs != NULL    ? judge_folder(r, job->model)
-                     : r->images != NULL ? train_images_judge(job->model->images, r, pool)
-                                         : judge(r, training_get_config(job->training)->seed, pool);
+                     : r->images != NULL ? train_images_judge(job->model->sources.images, r, pool)
+                     : r->scenes         ? train_scenes_judge(r, seed, pool)
+                                         : judge(r, seed, pool);
     if (code == EXIT_FINE)
         say_next(r);
     return train_loop_draw(job) == EXIT_FINE ? code : EXIT_FAILED;

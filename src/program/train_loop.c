@@ -56,7 +56,8 @@ static void progress_text(const training *t, const train_pace *pace, bool brief,
                           char text[LINE_MAX_LENGTH])
 {
     const int64_t done = training_steps_done(t), steps = training_get_config(t)->steps;
-    const bool vision = training_get_config(t)->model.form == FORM_VISION;
+    const transformer_form form = training_get_config(t)->model.form;
+    const bool pictures = transformer_reads_pictures(&training_get_config(t)->model);
     const double passed = clock_seconds() - pace->started;
     const double a_step = passed / (double)(done - pace->first_step);
     char left[32], valid[64] = "", right[64] = "", said[64] = "";
@@ -64,13 +65,17 @@ static void progress_text(const training *t, const train_pace *pace, bool brief,
     if (pace->valid.words > 0 && !brief)
         snprintf(valid, sizeof valid, "  valid %.4f", pace->valid.loss);
     if (pace->valid.words > 0)
-        snprintf(right, sizeof right, "  %s right %.2f %%", vision ? "pictures" : "words",
-                 100.0 * pace->valid.words_right);
+        snprintf(right, sizeof right, "  %s right %.2f %%",
+                 form == FORM_VISION     ? "pictures"
+                 : form == FORM_CAPTIONS ? "captions"
+                                         : "words",
+                 100.0 *
+                     (form == FORM_CAPTIONS ? pace->valid.whole_right : pace->valid.words_right));
     if (!brief)
         translations_text(t, said);
     snprintf(text, LINE_MAX_LENGTH, "%s%" PRId64 "/%" PRId64 "  loss %.4f%s%s%s  %.0f %s/s  %s",
              brief ? "" : "step ", done, steps, recent_loss(t), valid, right, said,
-             (double)pace->tokens / passed, vision ? "pictures" : "tokens", left);
+             (double)pace->tokens / passed, pictures ? "pictures" : "tokens", left);
 }
 
 /* On a terminal the line is overwritten by the next. Elsewhere only a `lasting` one is printed. */
@@ -212,8 +217,8 @@ static int take_step(const train_loop_job *job, train_pace *pace)
         return stop_failing(job, "a step failed", status);
     if (!isfinite(result.loss))
         return stop_diverged(job);
-    pace->tokens += training_get_config(job->training)->model.form == FORM_VISION ? result.items
-                                                                                  : result.tokens;
+    const bool pictures = transformer_reads_pictures(&training_get_config(job->training)->model);
+    pace->tokens += pictures ? result.items : result.tokens;
     if (validation_is_due(job->training)) {
         const int code = validate(job, pace);
         if (code != EXIT_GO_ON)

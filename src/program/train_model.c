@@ -64,26 +64,29 @@ static mha_status write_laboratory(const train_model *m, const training *t, cons
                            m->request->type, notes, list->count, message);
 }
 
-static mha_status write_images(const train_model *m, const training *t, const note_list *list,
-                               const char *path, char message[TRANSFORMER_MESSAGE_MAX])
+static mha_status write_pictures(const train_model *m, const training *t, const note_list *list,
+                                 const char *path, char message[TRANSFORMER_MESSAGE_MAX])
 {
     safetensors_pair notes[NOTES];
     for (int n = 0; n < list->count; n++)
         notes[n] = (safetensors_pair){list->names[n], list->texts[n]};
-    return train_images_write(m->images, m->request, t, notes, (size_t)list->count, path, message);
+    const size_t count = (size_t)list->count;
+    return m->sources.images
+               ? train_images_write(m->sources.images, m->request, t, notes, count, path, message)
+               : train_scenes_write(m->sources.scenes, m->request, t, notes, count, path, message);
 }
 
 static mha_status write_folder(const train_model *m, const training *t, const note_list *list,
                                const char *path, char message[TRANSFORMER_MESSAGE_MAX])
 {
-    const mha_tokenizer *const tokenizer = m->text->tokenizer;
+    const mha_tokenizer *const tokenizer = m->sources.text->tokenizer;
     safetensors_pair notes[NOTES];
     for (int n = 0; n < list->count; n++)
         notes[n] = (safetensors_pair){list->names[n], list->texts[n]};
     const marian_content content = {.config = &training_get_config(t)->model,
                                     .values = training_values(t),
                                     .type = m->request->type,
-                                    .tokenizer = m->text->json,
+                                    .tokenizer = m->sources.text->json,
                                     .begin = mha_tokenizer_mark(tokenizer, MHA_MARK_PAD),
                                     .end = mha_tokenizer_mark(tokenizer, MHA_MARK_END),
                                     .notes = notes,
@@ -96,9 +99,11 @@ mha_status train_model_write(const train_model *m, const training *t, const char
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     note_list notes;
     make_notes(&notes, t);
-    const mha_status status = m->text     ? write_folder(m, t, &notes, path, message)
-                              : m->images ? write_images(m, t, &notes, path, message)
-                                          : write_laboratory(m, t, &notes, path, message);
+    const train_sources *const from = &m->sources;
+    const mha_status status = from->text ? write_folder(m, t, &notes, path, message)
+                              : from->images || from->scenes
+                                  ? write_pictures(m, t, &notes, path, message)
+                                  : write_laboratory(m, t, &notes, path, message);
     if (status != MHA_OK)
         fprintf(stderr, "mha: no model: %s\n", message);
     return status;
@@ -146,14 +151,15 @@ int train_model_score(const train_model *m, const training *t, int64_t most,
 
 /* ------------------------------------------------------------ creation ----- */
 
-int train_model_open(train_model *m, const train_request *request, const train_text *text,
-                     const train_images *images, mha_pool *pool)
+int train_model_open(train_model *m, const train_request *request, train_sources sources,
+                     mha_pool *pool)
 {
-    *m = (train_model){.request = request, .text = text, .images = images, .pool = pool};
-    if (text == NULL)
+    *m = (train_model){.request = request, .sources = sources, .pool = pool};
+    if (sources.text == NULL)
         return EXIT_GO_ON;
-    return reference_set_of_pairs(&m->references, &text->valid) ? EXIT_GO_ON
-                                                                : args_failed("out of memory");
+    return reference_set_of_pairs(&m->references, &sources.text->valid)
+               ? EXIT_GO_ON
+               : args_failed("out of memory");
 }
 
 void train_model_close(train_model *m)

@@ -5,21 +5,28 @@
 #define PROGRAM_TRAIN_MODEL_H
 
 #include "program/train_images.h"
+#include "program/train_scenes.h"
 #include "program/train_text.h"
 #include "program/translation_score.h"
 
+/* What a training learns from; all NULL: the laboratory. */
+typedef struct train_sources {
+    const train_text *text;     /* pairs */
+    const train_images *images; /* pictures with classes */
+    const caption_data *scenes; /* scenes with captions */
+} train_sources;
+
 typedef struct train_model {
     const train_request *request;
-    const train_text *text;     /* NULL: not of pairs */
-    const train_images *images; /* NULL: not of pictures */
+    train_sources sources;
     reference_set references;
     mha_pool *pool;
 } train_model;
 
 /* Reads the validation sentences with all their translations; does nothing for the laboratory and
  * pictures. The caller ends with train_model_close() in any case. */
-int train_model_open(train_model *model, const train_request *request, const train_text *text,
-                     const train_images *images, mha_pool *pool);
+int train_model_open(train_model *model, const train_request *request, train_sources sources,
+                     mha_pool *pool);
 void train_model_close(train_model *model);
 
 /* Writes training_values() to `path`, with the settings and the last validation as notes. On an

@@ -10,7 +10,7 @@
 #include "program/train_request.h"
 #include "translator/marian_folder.h"
 
-enum { HELP_MAX = 112 };
+enum { HELP_MAX = 128 };
 
 static const char details[] =
     "Without --pairs, the laboratory is trained: every sentence comes from a known grammar (\"mha\n"
@@ -28,6 +28,9 @@ static const char details[] =
     "each\n"
     "class, in train and test or without these. The model is a folder too.\n"
     "\n"
+    "With --scenes, a model learns to say in English and French what is in pictures of coloured\n"
+    "shapes (\"mha scenes\"), always new ones. Captions count as right if every word is.\n"
+    "\n"
     "The settings determine a training completely: the same settings and files give the same bits\n"
     "on the same instruction set, for any number of threads, and whether or not the training was\n"
     "interrupted. Ctrl-C saves a checkpoint and ends the program; --resume continues from it. The\n"
@@ -40,29 +43,37 @@ static const char details[] =
     "loss.svg\n"
     "  mha train --pairs train.tsv --valid valid.tsv -o my-translator\n"
     "  mha train --pairs mine.tsv --valid some.tsv --start models/en-fr --lr 3e-4 -o mine\n"
-    "  mha train --images /usr/share/datasets/fashion-mnist -o vit --arithmetic native\n";
+    "  mha train --images /usr/share/datasets/fashion-mnist -o vit --arithmetic native\n"
+    "  mha train --scenes -o captions\n";
 
 /* The settings that options can set: name, placeholder of the value, which kinds of training they
  * are for, help. */
-typedef enum train_kind { KIND_LABORATORY, KIND_PAIRS, KIND_IMAGES, KINDS } train_kind;
+typedef enum train_kind { KIND_LABORATORY, KIND_PAIRS, KIND_IMAGES, KIND_SCENES, KINDS } train_kind;
 
 enum {
     USE_LABORATORY = 1 << KIND_LABORATORY,
     USE_PAIRS = 1 << KIND_PAIRS,
     USE_IMAGES = 1 << KIND_IMAGES,
-    USE_TEXT = USE_LABORATORY | USE_PAIRS,
-    USE_ALL = USE_TEXT | USE_IMAGES
+    USE_SCENES = 1 << KIND_SCENES,
+    USE_PICTURES = USE_IMAGES | USE_SCENES,
+    USE_DECODER = USE_LABORATORY | USE_PAIRS | USE_SCENES,
+    USE_BATCH = USE_LABORATORY | USE_PICTURES,
+    USE_ALL = USE_BATCH | USE_PAIRS
 };
 
 static train_kind kind_of(const train_request *r)
 {
-    return r->pairs != NULL ? KIND_PAIRS : r->images != NULL ? KIND_IMAGES : KIND_LABORATORY;
+    return r->pairs != NULL    ? KIND_PAIRS
+           : r->images != NULL ? KIND_IMAGES
+           : r->scenes         ? KIND_SCENES
+                               : KIND_LABORATORY;
 }
 
 static training_config defaults_of(train_kind kind)
 {
     return kind == KIND_PAIRS    ? training_text_defaults()
            : kind == KIND_IMAGES ? training_vision_defaults()
+           : kind == KIND_SCENES ? training_caption_defaults()
                                  : training_defaults();
 }
 
@@ -72,14 +83,14 @@ static const struct {
     const char *help;
 } setting_options[] = {
     {"steps", "N", USE_ALL, "training steps"},
-    {"batch", "N", USE_LABORATORY | USE_IMAGES, "pairs or pictures per step"},
+    {"batch", "N", USE_BATCH, "pairs or pictures per step"},
     {"batch-tokens", "N", USE_PAIRS, "target tokens per step"},
     {"micro-batches", "N", USE_ALL, "parts of a step; more need less memory"},
     {"width", "N", USE_ALL, "width of the model"},
     {"heads", "N", USE_ALL, "heads per attention"},
     {"ff", "N", USE_ALL, "width of the feed-forward layer"},
     {"encoder-layers", "N", USE_ALL, "layers of the encoder"},
-    {"decoder-layers", "N", USE_TEXT, "layers of the decoder"},
+    {"decoder-layers", "N", USE_DECODER, "layers of the decoder"},
     {"lr", "X", USE_ALL, "peak learning rate"},
     {"warm-up", "N", USE_ALL, "steps until the peak, at most a tenth"},
     {"schedule", "S", USE_ALL, "after the peak: cosine or inverse-sqrt"},
@@ -104,16 +115,16 @@ static const struct {
     {"sentences", "N", USE_LABORATORY, "different sentence pairs, 0: no limit"},
     {"unknown", "P", USE_LABORATORY, "share of sentences with an unknown word"},
     {"image-size", "N", USE_IMAGES, "PNG files are scaled to N pixels a side"},
-    {"patch", "N", USE_IMAGES, "pixels of a patch's side"},
-    {"stride", "N", USE_IMAGES, "pixels from patch to patch"},
+    {"patch", "N", USE_PICTURES, "pixels of a patch's side"},
+    {"stride", "N", USE_PICTURES, "pixels from patch to patch"},
     {"pooling", "P", USE_IMAGES, "classify by: class, a token, or mean"},
-    {"places", "P", USE_IMAGES, "positions: learned or sines"},
+    {"places", "P", USE_PICTURES, "positions: learned or sines"},
     {"crop", "N", USE_IMAGES, "move pictures by up to N pixels"},
     {"flip", "P", USE_IMAGES, "share of mirrored pictures"},
     {"erase", "P", USE_IMAGES, "share with an erased rectangle"},
     {"mix-up", "X", USE_IMAGES, "mix pairs by shares of Beta(X, X)"},
 };
-enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 22 };
+enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 23 };
 
 typedef char option_help[HELP_MAX];
 
@@ -121,7 +132,7 @@ typedef char option_help[HELP_MAX];
  */
 static void add_default(int n, train_kind kind, char last[TRAINING_TEXT_MAX], option_help to)
 {
-    static const char *const names[KINDS] = {"", "--pairs ", "--images "};
+    static const char *const names[KINDS] = {"", "--pairs ", "--images ", "--scenes "};
     const training_config config = defaults_of(kind);
     const int number = training_setting_find(setting_options[n].name);
     const size_t used = strlen(to);
@@ -131,7 +142,7 @@ static void add_default(int n, train_kind kind, char last[TRAINING_TEXT_MAX], op
     if (strcmp(setting_options[n].name, "image-size") == 0)
         snprintf(text, sizeof text, "%d", PICTURE_FOLDER_SIDE);
     else if (strcmp(setting_options[n].name, "stride") == 0)
-        snprintf(text, sizeof text, "as --patch");
+        snprintf(text, sizeof text, kind == KIND_SCENES ? "half of --patch" : "as --patch");
     else if (strcmp(setting_options[n].name, "attention-dropout") == 0)
         snprintf(text, sizeof text, "as --dropout");
     else
@@ -155,7 +166,8 @@ static void setting_help(int n, option_help to)
         add_default(n, (train_kind)kind, last, to);
     const size_t used = strlen(to);
     snprintf(to + used, HELP_MAX - used,
-             setting_options[n].use == USE_LABORATORY ? "; not with --pairs or --images)" : ")");
+             setting_options[n].use == USE_LABORATORY ? "; not with --pairs, --images or --scenes)"
+                                                      : ")");
 }
 
 /* Fills options[] and returns their number. help[] holds the texts with defaults, which must live
@@ -178,6 +190,7 @@ static int list_options(train_request *r, arg_option *options, option_help *help
         {"images", ARG_TEXT, &r->images, "SET", "train on the pictures of this folder", 0, 0},
         {"classes", ARG_TEXT, &r->classes, "NAMES",
          "with --images: names of the classes, separated by commas", 0, 0},
+        {"scenes", ARG_FLAG, &r->scenes, NULL, "train on scenes with captions", 0, 0},
     };
     for (size_t n = 0; n < sizeof files / sizeof files[0]; n++)
         options[count++] = files[n];
@@ -194,7 +207,7 @@ static int list_options(train_request *r, arg_option *options, option_help *help
     }
     const arg_option others[] = {
         {"layers", ARG_TEXT, &r->layers, "N",
-         "layers of the encoder and, for texts, of the decoder", 0, 0},
+         "layers of the encoder and, but for classes, of the decoder", 0, 0},
         {OPTION_THREADS(&r->threads)},
         {"resume", ARG_FLAG, &r->resume, NULL, "continue from the checkpoint", 0, 0},
         {"force", ARG_FLAG, &r->force, NULL, "replace an existing model", 0, 0},
@@ -225,8 +238,9 @@ static int parse(train_request *r, int argc, char **argv)
     option_help help[SETTING_OPTIONS];
     const arg_command command = {
         .name = "train",
-        .usage = "[-o FILE] [--pairs FILE --valid FILE | --images SET] [--resume] [OPTION...]",
-        .summary = "Train a translator, or a classifier of pictures, from scratch.",
+        .usage = "[-o FILE] [--pairs FILE --valid FILE | --images SET | --scenes] [--resume] "
+                 "[OPTION...]",
+        .summary = "Train a translator, or a model of pictures, from scratch.",
         .details = details,
         .options = options,
         .option_count = list_options(r, options, help),
@@ -258,11 +272,12 @@ static int refuse_setting(int n)
 {
     const int use = setting_options[n].use;
     return args_wrong("train: --%s is for a training %s", setting_options[n].name,
-                      use == USE_PAIRS                       ? "with --pairs"
-                      : use == USE_IMAGES                    ? "with --images"
-                      : use == USE_TEXT                      ? "without --images"
-                      : use == (USE_LABORATORY | USE_IMAGES) ? "without --pairs"
-                                                             : "without --pairs and --images");
+                      use == USE_PAIRS      ? "with --pairs"
+                      : use == USE_IMAGES   ? "with --images"
+                      : use == USE_PICTURES ? "with --images or --scenes"
+                      : use == USE_DECODER  ? "without --images"
+                      : use == USE_BATCH    ? "without --pairs"
+                                            : "without --pairs, --images and --scenes");
 }
 
 /* Options of one kind of training are errors with the others. */
@@ -275,12 +290,14 @@ static int check_kind(const train_request *r)
                              r->positions > 0 || r->translate >= 0 || r->start != NULL))
         return args_wrong("train: --valid, --vocabulary, --tokenizer, --positions, --translate and "
                           "--start need --pairs FILE");
-    if (r->pairs != NULL && r->images != NULL)
-        return args_wrong("train: --pairs and --images exclude each other");
+    if ((r->pairs != NULL) + (r->images != NULL) + r->scenes > 1)
+        return args_wrong("train: --pairs, --images and --scenes exclude each other");
     if (r->images == NULL && (r->classes != NULL || r->confusion != NULL))
         return args_wrong("train: --classes and --confusion need --images SET");
     if (r->images != NULL && strcmp(r->output, TRAIN_OUTPUT) == 0)
         return args_wrong("train: --images also needs -o FOLDER, where the model is written");
+    if (r->scenes && strcmp(r->output, TRAIN_OUTPUT) == 0)
+        return args_wrong("train: --scenes also needs -o FOLDER, where the model is written");
     for (int n = 0; n < SETTING_OPTIONS; n++)
         if (!(setting_options[n].use >> kind_of(r) & 1) &&
             r->given[training_setting_find(setting_options[n].name)] != NULL)
@@ -325,8 +342,9 @@ static int read_settings(train_request *r)
     char message[TRANSFORMER_MESSAGE_MAX];
     if (r->start != NULL && marian_folder_config(r->start, &r->config.model, message) != MHA_OK)
         return args_failed("%s", message);
-    /* Sizes of pictures are known when the set has been read. */
-    if (!r->resume && r->images == NULL && !training_config_check(&r->config, message))
+    /* Sizes of pictures and numbers of words are known when the set has been opened. */
+    if (!r->resume && r->images == NULL && !r->scenes &&
+        !training_config_check(&r->config, message))
         return args_wrong("train: %s%s", option_setting_dashes(message), message);
     return EXIT_GO_ON;
 }

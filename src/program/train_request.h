@@ -6,6 +6,7 @@
  *      train_files.c       which files it writes, and that none is lost by mistake
  *      train_text.c        the pairs of files, and their tokenizer
  *      train_images.c      the pictures of a set, and how well they are recognised
+ *      train_scenes.c      scenes with captions, and how many captions are right
  *      train_model.c       the model as files, and how well it translates
  *      train_loop.c        the steps
  *      train_finish.c      the model, and the report
@@ -35,6 +36,7 @@ typedef struct train_request {
     const char *output, *checkpoint, *curve, *log, *every, *type_name;
     int64_t threads, evaluate, translate; /* sentences at the end, and during the training */
     int64_t vocabulary, positions;        /* 0: not given */
+    bool scenes;                          /* train on scenes with captions */
     bool resume, force, quiet;
 
     char checkpoint_path[TRAIN_PATH_MAX]; /* where none is given */
@@ -47,10 +49,10 @@ typedef struct train_request {
     const training_team *team; /* processes that train together; NULL: one alone */
 } train_request;
 
-/* Whether the model is a folder: that of pairs or pictures. */
+/* Whether the model is a folder: that of pairs, pictures or scenes. */
 static inline bool train_makes_folder(const train_request *request)
 {
-    return request->pairs != NULL || request->images != NULL;
+    return request->pairs != NULL || request->images != NULL || request->scenes;
 }
 
 /* Whether another process of the team writes the files and prints the progress. */

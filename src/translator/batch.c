@@ -92,23 +92,29 @@ static void close_sentence(batch *b, int side, int pair, int count)
         b->longest[side] = count;
 }
 
+/* Appends the target of a pair after its begin mark. */
+static void append_target(batch *b, int pair, const int *ids, int count, sentence_marks marks)
+{
+    int *const said = b->words[TRANSFORMER_TARGET] + b->rows[TRANSFORMER_TARGET];
+    int *const expected = b->expected + b->rows[TRANSFORMER_TARGET];
+    said[0] = marks.begin;
+    if (count > 0) {
+        memcpy(said + 1, ids, (size_t)count * sizeof *said);
+        memcpy(expected, ids, (size_t)count * sizeof *expected);
+    }
+    expected[count] = marks.end;
+    close_sentence(b, TRANSFORMER_TARGET, pair, count + 1);
+}
+
 /* Appends pair number `pair`: the source with the end mark, the target after the begin mark. */
 static void append(batch *b, int pair, const id_pair *ids, sentence_marks marks)
 {
-    const int source = ids->count[TRANSFORMER_SOURCE], target = ids->count[TRANSFORMER_TARGET];
-
+    const int source = ids->count[TRANSFORMER_SOURCE];
     int *const read = b->words[TRANSFORMER_SOURCE] + b->rows[TRANSFORMER_SOURCE];
     memcpy(read, ids->ids[TRANSFORMER_SOURCE], (size_t)source * sizeof *read);
     read[source] = marks.end;
     close_sentence(b, TRANSFORMER_SOURCE, pair, source + 1);
-
-    int *const said = b->words[TRANSFORMER_TARGET] + b->rows[TRANSFORMER_TARGET];
-    int *const expected = b->expected + b->rows[TRANSFORMER_TARGET];
-    said[0] = marks.begin;
-    memcpy(said + 1, ids->ids[TRANSFORMER_TARGET], (size_t)target * sizeof *said);
-    memcpy(expected, ids->ids[TRANSFORMER_TARGET], (size_t)target * sizeof *expected);
-    expected[target] = marks.end;
-    close_sentence(b, TRANSFORMER_TARGET, pair, target + 1);
+    append_target(b, pair, ids->ids[TRANSFORMER_TARGET], ids->count[TRANSFORMER_TARGET], marks);
 }
 
 batch *batch_of_ids(const id_pair *pairs, int count, sentence_marks marks)
@@ -178,53 +184,83 @@ static void copy_side(batch *to, const batch *from, int side, int first, int end
                        (int)(from->starts[side][n + 1] - from->starts[side][n]));
 }
 
+/* Room for the pixels of all pictures and, where they can be mixed, for how. */
+static bool add_pixels(batch *b, size_t picture_floats, bool mixes)
+{
+    const size_t count = (size_t)b->pairs, floats = count * picture_floats;
+    const size_t mixed = mixes ? count * (sizeof *b->shares + sizeof *b->others) : 0;
+    b->picture_floats = picture_floats;
+    b->pixels = calloc(1, floats * sizeof *b->pixels + mixed + 1);
+    if (b->pixels && mixes) {
+        b->shares = b->pixels + floats;
+        b->others = (int *)(b->shares + count);
+    }
+    return b->pixels != NULL;
+}
+
+/* An empty batch of pictures; NULL if out of memory. */
+static batch *allocate_pictures(int pictures, size_t rows, size_t picture_floats, bool mixes)
+{
+    batch *const b = allocate(pictures, rows);
+    if (b && add_pixels(b, picture_floats, mixes))
+        return b;
+    batch_free(b);
+    return NULL;
+}
+
 batch *batch_of_pictures(int pictures, int tokens, size_t picture_floats)
 {
-    const size_t count = (size_t)pictures, floats = count * (picture_floats + 1);
-    batch *const b = allocate(pictures, count * (size_t)tokens);
-    if (!b)
-        return NULL;
-    b->picture_floats = picture_floats;
-    b->pixels = calloc(1, floats * sizeof(float) + count * sizeof(int) + 1);
-    if (!b->pixels) {
-        batch_free(b);
-        return NULL;
-    }
-    b->shares = b->pixels + count * picture_floats;
-    b->others = (int *)(b->pixels + floats);
-    for (int n = 0; n < pictures; n++) {
+    const size_t rows = (size_t)pictures * (size_t)tokens;
+    batch *const b = allocate_pictures(pictures, rows, picture_floats, true);
+    for (int n = 0; b && n < pictures; n++) {
         close_sentence(b, TRANSFORMER_SOURCE, n, tokens);
         close_sentence(b, TRANSFORMER_TARGET, n, 1);
     }
     return b;
 }
 
-static batch *part_of_pictures(const batch *whole, int first, int end)
+batch *batch_of_captions(const caption_ids *captions, int pictures, int end, int tokens,
+                         size_t picture_floats)
 {
-    const size_t at = (size_t)first, count = (size_t)(end - first), floats = whole->picture_floats;
+    const size_t source = (size_t)pictures * (size_t)tokens;
+    size_t target = 0;
+    for (int n = 0; n < pictures; n++)
+        target += (size_t)captions[n].count + 1;
     batch *const b =
-        batch_of_pictures(end - first, whole->longest[TRANSFORMER_SOURCE], whole->picture_floats);
-    if (!b)
-        return NULL;
-    memcpy(b->pixels, whole->pixels + at * floats, count * floats * sizeof *b->pixels);
-    memcpy(b->expected, whole->expected + at, count * sizeof *b->expected);
-    memcpy(b->others, whole->others + at, count * sizeof *b->others);
-    memcpy(b->shares, whole->shares + at, count * sizeof *b->shares);
+        allocate_pictures(pictures, source > target ? source : target, picture_floats, false);
+    for (int n = 0; b && n < pictures; n++) {
+        const sentence_marks marks = {captions[n].begin, end};
+        close_sentence(b, TRANSFORMER_SOURCE, n, tokens);
+        append_target(b, n, captions[n].ids, captions[n].count, marks);
+    }
     return b;
+}
+
+/* The pictures of pairs [first, first + to->pairs). */
+static void copy_pictures(batch *to, const batch *from, int first)
+{
+    const size_t at = (size_t)first, count = (size_t)to->pairs, floats = from->picture_floats;
+    memcpy(to->pixels, from->pixels + at * floats, count * floats * sizeof *to->pixels);
+    if (!from->shares)
+        return;
+    memcpy(to->others, from->others + at, count * sizeof *to->others);
+    memcpy(to->shares, from->shares + at, count * sizeof *to->shares);
 }
 
 batch *batch_part(const batch *whole, int first, int end)
 {
-    if (whole->pixels)
-        return part_of_pictures(whole, first, end);
     size_t most = 0;
     for (int side = 0; side < TRANSFORMER_SIDES; side++) {
         const size_t rows = (size_t)(whole->starts[side][end] - whole->starts[side][first]);
         most = rows > most ? rows : most;
     }
-    batch *const b = allocate(end - first, most);
+    batch *const b = whole->pixels ? allocate_pictures(end - first, most, whole->picture_floats,
+                                                       whole->shares != NULL)
+                                   : allocate(end - first, most);
     for (int side = 0; b && side < TRANSFORMER_SIDES; side++)
         copy_side(b, whole, side, first, end);
+    if (b && whole->pixels)
+        copy_pictures(b, whole, first);
     return b;
 }
 

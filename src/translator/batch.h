@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sentence pairs as a model reads them: word numbers of all sentences one after another, without
- * padding; or pictures with their classes.
+ * padding; or pictures with their classes, or with what there is to say about them.
  */
 #ifndef TRANSLATOR_BATCH_H
 #define TRANSLATOR_BATCH_H
@@ -18,11 +18,11 @@ typedef struct batch {
     int *positions[TRANSFORMER_SIDES]; /* [rows] 0 for the first word of a sentence */
     int *expected;                     /* [rows of the target] the word to be predicted */
 
-    /* Of pictures; a picture is a pair whose target is one row that expects its class. */
+    /* Of pictures; a picture with a class is a pair whose target is one row that expects it. */
     float *pixels;         /* [pairs][picture_floats]; NULL: not pictures */
     size_t picture_floats; /* channels * side * side */
     int *others;           /* [pairs] the class of a second picture that is mixed in */
-    float *shares;         /* [pairs] the share of that one, 0: none */
+    float *shares;         /* [pairs] the share of that one, 0: none. Both NULL: captions */
 } batch;
 
 /* The ids of a pair of sentences, without the marks around them; and those marks: what the decoder
@@ -60,6 +60,16 @@ batch *batch_create(const word_numbers *numbers, uint64_t seed, corpus_split spl
 /* A batch of pictures of `tokens` rows each, for the caller to fill in: pixels, expected, others
  * and shares are 0. Returns NULL if out of memory. */
 batch *batch_of_pictures(int pictures, int tokens, size_t picture_floats);
+/* The ids of a caption without the marks around it, and what the decoder reads first. */
+typedef struct caption_ids {
+    const int *ids;
+    int count, begin;
+} caption_ids;
+
+/* A batch of pictures with captions, for the caller to fill in the pixels, which are 0. Returns
+ * NULL if out of memory. */
+batch *batch_of_captions(const caption_ids *captions, int pictures, int end, int tokens,
+                         size_t picture_floats);
 /* A copy of pairs [first, end). Returns NULL if out of memory. */
 batch *batch_part(const batch *whole, int first, int end);
 void batch_free(batch *batch);

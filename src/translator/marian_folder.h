@@ -39,9 +39,10 @@ mha_status marian_folder_write(const char *folder, const marian_content *content
 mha_status marian_folder_config(const char *folder, transformer_config *config,
                                 char message[TRANSFORMER_MESSAGE_MAX]);
 
-/* Its parameters, in the order of the map of `config`. Tensors must have the shapes of the
- * configuration and finite values; others than these are ignored. */
-mha_status marian_folder_values(const char *folder, const transformer_config *config, float *values,
-                                char message[TRANSFORMER_MESSAGE_MAX]);
+/* Its parameters, in the order of the map of `config`, for the caller to free; NULL after an error.
+ * Tensors must have the shapes of the configuration and finite values; others than these are
+ * ignored. */
+mha_status marian_folder_values(const char *folder, const transformer_config *config,
+                                float **values, char message[TRANSFORMER_MESSAGE_MAX]);
 
 #endif

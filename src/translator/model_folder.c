@@ -143,7 +143,9 @@ static mha_status make_items(folder_writer *w, size_t *count)
     w->parameters = tensors;
     for (int n = 0; n < tensors && status == MHA_OK; n++) {
         const transformer_tensor *const tensor = &w->tensors[n];
-        snprintf(w->names[n], sizeof w->names[n], "%s%s", c->prefix, tensor->name);
+        char name[2 * TRANSFORMER_NAME_MAX]; /* both are in *w, which compilers warn of */
+        snprintf(name, sizeof name, "%s%s", c->prefix, tensor->name);
+        memcpy(w->names[n], name, sizeof name);
         w->shapes[n] = c->shape ? c->shape(c->config, tensor) : plain_shape(tensor);
         status = add_item(w, n, w->names[n], c->values + tensor->at, tensor->at);
     }

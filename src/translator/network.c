@@ -88,15 +88,15 @@ static bool add_side(network *net, int number)
 static mha_matrix unembed_weight(const network *net)
 {
     const float *const at =
-        net->values + (network_is_vision(net) ? net->map.vision.classifier.weight
-                                              : net->map.embedding[TRANSFORMER_TARGET]);
+        net->values + (network_classifies(net) ? net->map.vision.classifier.weight
+                                               : net->map.embedding[TRANSFORMER_TARGET]);
     return mha_matrix_out_in(at, MHA_F32, net->config.width);
 }
 
 static mha_vector unembed_bias(const network *net)
 {
     return (mha_vector){
-        network_is_vision(net) ? net->values + net->map.vision.classifier.bias : NULL, MHA_F32};
+        network_classifies(net) ? net->values + net->map.vision.classifier.bias : NULL, MHA_F32};
 }
 
 static bool add_unembed(network *net)
@@ -113,25 +113,35 @@ static bool add_unembed(network *net)
 
 static bool add_patches(network *net)
 {
-    if (!network_is_vision(net))
+    if (!network_reads_pictures(net))
         return true;
     net->patches = make_linear(net, &net->map.vision.patches, net->config.width,
                                (int)network_patch_inputs(net));
     return net->patches != NULL;
 }
 
-/* Positions that are parameters need no codes. */
 static bool add_codes(network *net)
 {
-    if (network_is_vision(net) && net->config.vision.places == VISION_LEARNED)
+    if (network_classifies(net))
         return true;
     const size_t count = (size_t)net->config.positions * (size_t)net->config.width;
     net->codes = malloc(count * sizeof *net->codes);
-    if (net->codes && network_is_vision(net))
-        transformer_vision_codes(&net->config, net->codes);
-    else if (net->codes)
+    if (net->codes)
         transformer_positions(&net->config, 0, net->config.positions, net->codes);
     return net->codes != NULL;
+}
+
+/* Positions that are parameters need no codes. */
+static bool add_place_codes(network *net)
+{
+    const vision_shape *const v = &net->config.vision;
+    if (!network_reads_pictures(net) || v->places == VISION_LEARNED)
+        return true;
+    const size_t count = (size_t)vision_tokens(v) * (size_t)net->config.width;
+    net->place_codes = malloc(count * sizeof *net->place_codes);
+    if (net->place_codes)
+        transformer_vision_codes(&net->config, net->place_codes);
+    return net->place_codes != NULL;
 }
 
 network *network_create(const transformer_config *config, const float *values,
@@ -148,7 +158,7 @@ network *network_create(const transformer_config *config, const float *values,
     bool fine = true;
     for (int side = 0; side < network_sides(net) && fine; side++)
         fine = add_side(net, side);
-    if (fine && add_unembed(net) && add_patches(net) && add_codes(net))
+    if (fine && add_unembed(net) && add_patches(net) && add_codes(net) && add_place_codes(net))
         return net;
     network_free(net);
     return NULL;
@@ -167,6 +177,7 @@ void network_free(network *net)
     mha_linear_free(net->unembed);
     mha_linear_free(net->patches);
     free(net->codes);
+    free(net->place_codes);
     free(net->arrays.base);
     free(net->tapes.base);
     free(net->work.base);

@@ -45,6 +45,10 @@ typedef struct network_mode {
     const head_settings *heads;
     float *logits; /* [rows of the target] receives the logit of the expected word minus the mean
                       of all logits; or NULL */
+    int *said;     /* [rows of the target] receives the most likely word, the first of equals; or
+                      NULL */
+    float *cross;  /* [decoder layers][pairs][heads][longest of the target][longest of the source]
+                      receives the weights of cross-attention, not in training; or NULL */
 } network_mode;
 
 typedef struct network_loss {
@@ -52,6 +56,7 @@ typedef struct network_loss {
                       mixed, of both classes by their shares */
     int64_t words; /* expected words */
     int64_t right; /* expected words that are the most likely ones */
+    int64_t whole; /* pairs of which all words are: what a greedy search says is the same */
 } network_loss;
 
 /* Runs the forward pass. The batch must stay valid until network_backward(). MHA_ERR_SHAPE: the

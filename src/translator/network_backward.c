@@ -219,7 +219,7 @@ static mha_status side_backward(backward_pass *pass, const float *d_end)
             return status;
         add_and_norm_backward(pass, n, net->d_normed);
     }
-    if (network_is_vision(net))
+    if (pass->side == TRANSFORMER_SOURCE && network_reads_pictures(net))
         return network_vision_embed_backward(net, pass->gradients);
     mha_pool_run(net->pool, (net->config.width + EMBED_COLUMNS - 1) / EMBED_COLUMNS, embed_task,
                  pass);
@@ -231,10 +231,10 @@ static mha_status side_backward(backward_pass *pass, const float *d_end)
 static void unembed_backward(const network *net, float *gradients)
 {
     const size_t words = (size_t)net->config.words[TRANSFORMER_TARGET];
-    const size_t at = network_is_vision(net) ? net->map.vision.classifier.weight
-                                             : net->map.embedding[TRANSFORMER_TARGET];
+    const size_t at = network_classifies(net) ? net->map.vision.classifier.weight
+                                              : net->map.embedding[TRANSFORMER_TARGET];
     memcpy(gradients + at, net->d_unembed, words * (size_t)net->config.width * sizeof *gradients);
-    if (network_is_vision(net))
+    if (network_classifies(net))
         memcpy(gradients + net->map.vision.classifier.bias, net->d_unembed_bias,
                words * sizeof *gradients);
 }
@@ -246,7 +246,7 @@ mha_status network_backward(network *net, float *gradients)
     backward_pass target = {.net = net, .gradients = gradients, .side = TRANSFORMER_TARGET};
     backward_pass source = {.net = net, .gradients = gradients, .side = TRANSFORMER_SOURCE};
     unembed_backward(net, gradients);
-    if (network_is_vision(net)) {
+    if (network_classifies(net)) {
         network_vision_pool_backward(net);
         return side_backward(&source, net->d_normed);
     }

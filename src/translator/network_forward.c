@@ -29,13 +29,16 @@ static mha_status check(const network *net, const batch *b, const network_mode *
         return MHA_ERR_DROPOUT;
     if (mode->heads && mode->heads->sentences != 1 && mode->heads->sentences != b->pairs)
         return MHA_ERR_SHAPE;
-    if (network_is_vision(net) || b->pixels) {
+    if (mode->training && mode->cross)
+        return MHA_ERR_FLAG;
+    if (network_reads_pictures(net) || b->pixels) {
         const mha_status status = network_vision_check(net, b);
         if (status != MHA_OK)
             return status;
     }
-    for (int side = 0; side < network_sides(net) && !network_is_vision(net); side++) {
-        const mha_status status = check_side(net, b, side);
+    for (int side = 0; side < TRANSFORMER_SIDES && !network_classifies(net); side++) {
+        const bool pictures = side == TRANSFORMER_SOURCE && network_reads_pictures(net);
+        const mha_status status = pictures ? MHA_OK : check_side(net, b, side);
         if (status != MHA_OK)
             return status;
     }
@@ -77,7 +80,7 @@ static void embed_row(const add_norm_pass *pass, ptrdiff_t row, float *x)
     const network *const net = pass->net;
     const ptrdiff_t width = net->config.width;
     const float *const embeddings = net->values + net->map.embedding[pass->side];
-    if (network_is_vision(net))
+    if (pass->side == TRANSFORMER_SOURCE && network_reads_pictures(net))
         network_vision_row(net, row, x);
     else
         row_embed(embeddings + net->batch->words[pass->side][row] * width, pass->scale,
@@ -181,6 +184,15 @@ static float centred(const float *logits, int words, int expected)
     return (float)((double)logits[expected] - sum / words);
 }
 
+/* The most likely word, the first of equals. */
+static int most_likely(const float *logits, int words)
+{
+    int best = 0;
+    for (int w = 1; w < words; w++)
+        best = logits[w] > logits[best] ? w : best;
+    return best;
+}
+
 /* The score of a row, and in its logits what row_softmax() leaves; of a mixed picture the loss is
  * that of both classes. */
 static row_score score_row(const network *net, ptrdiff_t row, float *logits, int words, float *sum)
@@ -188,9 +200,9 @@ static row_score score_row(const network *net, ptrdiff_t row, float *logits, int
     const batch *const b = net->batch;
     const int expected = b->expected[row];
     const double apart =
-        b->pixels ? (double)logits[expected] - (double)logits[b->others[row]] : 0.0;
+        b->shares ? (double)logits[expected] - (double)logits[b->others[row]] : 0.0;
     row_score score = row_softmax(logits, words, expected, sum);
-    if (b->pixels)
+    if (b->shares)
         score.loss += (double)b->shares[row] * apart;
     return score;
 }
@@ -198,7 +210,7 @@ static row_score score_row(const network *net, ptrdiff_t row, float *logits, int
 /* Moves the share of a mixed picture from its own class to the other one. */
 static void mix_gradient(const batch *b, ptrdiff_t row, float share, float *logits)
 {
-    const float moved = b->pixels ? share * b->shares[row] : 0.0f;
+    const float moved = b->shares ? share * b->shares[row] : 0.0f;
     if (moved == 0.0f)
         return;
     logits[b->expected[row]] += moved;
@@ -228,6 +240,8 @@ static void score_task(void *arg, int worker, ptrdiff_t number)
         float sum;
         if (net->mode.logits)
             net->mode.logits[row] = centred(logits, words, expected);
+        if (net->mode.said)
+            net->mode.said[row] = most_likely(logits, words);
         net->scores[row] = score_row(net, row, logits, words, &sum);
         if (net->mode.training) {
             const float smoothing = (float)net->mode.label_smoothing;
@@ -260,7 +274,7 @@ static mha_status run_loss_of(loss_pass *pass)
     const tower *const target = &net->sides[TRANSFORMER_TARGET];
     const ptrdiff_t width = net->config.width;
     const float *const last =
-        network_is_vision(net) ? net->pooled : target->parts[target->end].normed;
+        network_classifies(net) ? net->pooled : target->parts[target->end].normed;
     const float *const normed = last + pass->first * width;
     const mha_status status =
         mha_linear_run(net->unembed, pass->rows, normed, MHA_F32, width, net->logits, MHA_F32,
@@ -269,6 +283,16 @@ static mha_status run_loss_of(loss_pass *pass)
         return status;
     mha_pool_run(net->pool, task_count(pass->rows), score_task, pass);
     return net->mode.training ? run_unembed_backward(pass, normed) : MHA_OK;
+}
+
+/* Whether all words of a pair are right. */
+static bool all_right(const network *net, int pair)
+{
+    const int64_t *const starts = net->batch->starts[TRANSFORMER_TARGET];
+    bool right = true;
+    for (int64_t row = starts[pair]; row < starts[pair + 1]; row++)
+        right = right && net->scores[row].right;
+    return right;
 }
 
 /* Loss, LOSS_ROWS rows at a time. In training, the backward pass of the unembedding belongs to it:
@@ -287,6 +311,8 @@ static mha_status run_loss(const network *net, network_loss *loss)
         loss->sum += net->scores[row].loss;
         loss->right += net->scores[row].right;
     }
+    for (int n = 0; n < net->batch->pairs; n++)
+        loss->whole += all_right(net, n);
     return MHA_OK;
 }
 
@@ -302,11 +328,11 @@ mha_status network_forward(network *net, const batch *pairs, const network_mode 
     if (!mode->training)
         net->mode.dropout = net->mode.attention_dropout = 0.0;
     status = network_prepare(net);
-    if (status == MHA_OK && network_is_vision(net))
+    if (status == MHA_OK && network_reads_pictures(net))
         status = network_vision_embed(net);
     for (int side = 0; side < network_sides(net) && status == MHA_OK; side++)
         status = run_side(net, side);
-    if (status == MHA_OK && network_is_vision(net))
+    if (status == MHA_OK && network_classifies(net))
         network_vision_pool(net);
     if (status == MHA_OK)
         status = run_loss(net, loss);

@@ -30,6 +30,15 @@ int network_layer(int side, int number)
     return number / (side == TRANSFORMER_SOURCE ? 2 : 3);
 }
 
+/* Where the weights of a layer's cross-attention go. */
+static mha_out cross_weights(const network *net, int layer)
+{
+    const ptrdiff_t L = net->batch->longest[TRANSFORMER_TARGET];
+    const ptrdiff_t S = net->batch->longest[TRANSFORMER_SOURCE], heads = net->config.heads;
+    return (mha_out){net->mode.cross + layer * net->batch->pairs * heads * L * S, heads * L * S,
+                     L * S, S};
+}
+
 void network_fill_call(const network *net, int side, int number, attention_call *out)
 {
     const network_part *const p = &net->sides[side].parts[number];
@@ -61,6 +70,8 @@ void network_fill_call(const network *net, int side, int number, attention_call 
     if (p->kind == PART_CROSS) {
         const tower *const source = &net->sides[TRANSFORMER_SOURCE];
         out->call.key = (mha_view){source->parts[source->end].normed, 0, 0, width};
+        if (net->mode.cross)
+            out->options.weights = cross_weights(net, network_layer(side, number));
     }
 }
 
@@ -120,7 +131,7 @@ static void lay_out_gradients(network *net, ptrdiff_t rows)
     net->d_x = take_floats(&net->arrays, rows, width);
     net->d_normed = take_floats(&net->arrays, rows, width);
     net->d_inside = take_floats(&net->arrays, rows, net->config.ff_width);
-    if (network_is_vision(net)) {
+    if (network_classifies(net)) {
         net->d_unembed_bias = take_floats(&net->arrays, 1, net->config.words[TRANSFORMER_TARGET]);
     } else {
         net->d_memory = take_floats(&net->arrays, source, width);
@@ -140,11 +151,11 @@ static void lay_out(network *net)
     const ptrdiff_t target = net->batch->rows[TRANSFORMER_TARGET], rows = most_rows(net->batch);
     for (int side = 0; side < network_sides(net); side++)
         lay_out_side(net, side);
-    if (network_is_vision(net)) {
+    if (network_reads_pictures(net))
         net->patch_rows = take_floats(&net->arrays, net->batch->pairs * network_patches(net),
                                       network_patch_inputs(net));
+    if (network_classifies(net))
         net->pooled = take_floats(&net->arrays, target, net->config.width);
-    }
     net->logit_stride = (net->config.words[TRANSFORMER_TARGET] + 15) / 16 * 16;
     net->added = take_floats(&net->arrays, rows, net->config.width);
     net->logits =

@@ -57,11 +57,12 @@ struct network {
     const float *values;
     mha_arithmetic arithmetic;
     mha_pool *pool;
-    float *codes; /* [positions][width] */
+    float *codes;       /* [positions][width] of words; NULL: there are none */
+    float *place_codes; /* [tokens][width] of patches; NULL: there are none, or parameters */
     tower sides[TRANSFORMER_SIDES];
     mha_linear *unembed; /* the target embedding as a linear layer, rows -> logits; FORM_VISION:
                             the classifier */
-    mha_linear *patches; /* FORM_VISION: pixels of a patch -> row */
+    mha_linear *patches; /* of pictures: pixels of a patch -> row */
 
     /* Of the last forward pass. */
     const batch *batch; /* NULL: there was none, or it failed */
@@ -70,7 +71,7 @@ struct network {
     float *logits;          /* [LOSS_ROWS][logit_stride] of some rows; in training their gradient */
     ptrdiff_t logit_stride; /* at least the words of the target */
     row_score *scores;      /* [rows of the target] */
-    float *patch_rows;      /* FORM_VISION: [patches][channels * patch * patch] of all pictures */
+    float *patch_rows;      /* of pictures: [patches][channels * patch * patch] of all pictures */
     float *pooled;          /* FORM_VISION: [pictures][width], which the classifier reads */
     float *d_unembed;       /* [words of the target][width]; training only, as all below */
     float *d_unembed_bias;  /* FORM_VISION: [classes] */
@@ -103,23 +104,35 @@ static inline ptrdiff_t task_end(ptrdiff_t number, ptrdiff_t rows)
     return (number + 1) * TASK_ROWS < rows ? (number + 1) * TASK_ROWS : rows;
 }
 
-/* Sides that have layers: pictures have no decoder. */
+/* Whether there is a classifier instead of a decoder. */
+static inline bool network_classifies(const network *net)
+{
+    return net->config.form == FORM_VISION;
+}
+
+/* Sides that have layers. */
 static inline int network_sides(const network *net)
 {
-    return net->config.form == FORM_VISION ? TRANSFORMER_SOURCE + 1 : TRANSFORMER_SIDES;
+    return network_classifies(net) ? TRANSFORMER_SOURCE + 1 : TRANSFORMER_SIDES;
 }
 
 /* ------------------------------------------------------ network_vision.c ----- */
 
-static inline bool network_is_vision(const network *net)
+static inline bool network_reads_pictures(const network *net)
 {
-    return net->config.form == FORM_VISION;
+    return transformer_reads_pictures(&net->config);
 }
 
 /* Patches of a picture, and inputs of their linear. */
 static inline ptrdiff_t network_patches(const network *net)
 {
     return (ptrdiff_t)vision_across(&net->config.vision) * vision_across(&net->config.vision);
+}
+
+/* Rows of a picture in the encoder. */
+static inline ptrdiff_t network_tokens(const network *net)
+{
+    return vision_tokens(&net->config.vision);
 }
 
 static inline ptrdiff_t network_patch_inputs(const network *net)

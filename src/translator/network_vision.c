@@ -2,7 +2,8 @@
 /*
  * What a network of pictures has instead of words: patches of all pictures become rows by one
  * product, a token of the class may come before them, positions are added, and at the end one row
- * per picture is left for the classifier. And the backward passes of these.
+ * per picture is left for the classifier, or all of them for a decoder. And the backward passes of
+ * these.
  */
 #include <string.h>
 
@@ -12,10 +13,12 @@ mha_status network_vision_check(const network *net, const batch *b)
 {
     const vision_shape *const v = &net->config.vision;
     const size_t floats = (size_t)v->channels * (size_t)v->side * (size_t)v->side;
-    if (!network_is_vision(net) || !b->pixels || b->pairs < 1 || b->picture_floats != floats ||
-        b->longest[TRANSFORMER_SOURCE] != net->config.positions)
+    if (!network_reads_pictures(net) || !b->pixels || b->pairs < 1 || b->picture_floats != floats ||
+        b->longest[TRANSFORMER_SOURCE] != network_tokens(net) ||
+        b->rows[TRANSFORMER_SOURCE] != b->pairs * network_tokens(net) ||
+        (b->shares != NULL) != network_classifies(net))
         return MHA_ERR_SHAPE;
-    for (int n = 0; n < b->pairs; n++)
+    for (int n = 0; n < b->pairs && b->shares; n++)
         if (b->others[n] < 0 || b->others[n] >= net->config.words[TRANSFORMER_TARGET])
             return MHA_ERR_INDEX;
     return MHA_OK;
@@ -52,13 +55,14 @@ mha_status network_vision_embed(const network *net)
 
 void network_vision_row(const network *net, ptrdiff_t row, float *x)
 {
-    const ptrdiff_t tokens = net->config.positions, width = net->config.width;
+    const ptrdiff_t tokens = network_tokens(net), width = net->config.width;
     const ptrdiff_t marks = tokens - network_patches(net);
     const ptrdiff_t picture = row / tokens, token = row % tokens;
     const float *const from =
         token < marks ? net->values + net->map.vision.mark
                       : net->added + (picture * (tokens - marks) + token - marks) * width;
-    const float *const places = net->codes ? net->codes : net->values + net->map.vision.places;
+    const float *const places =
+        net->place_codes ? net->place_codes : net->values + net->map.vision.places;
     memcpy(x, from, (size_t)width * sizeof *x);
     row_add(places + token * width, (int)width, x);
 }
@@ -71,7 +75,7 @@ static void pool_task(void *arg, int worker, ptrdiff_t number)
     (void)worker;
     const network *const net = arg;
     const tower *const side = &net->sides[TRANSFORMER_SOURCE];
-    const ptrdiff_t tokens = net->config.positions, width = net->config.width;
+    const ptrdiff_t tokens = network_tokens(net), width = net->config.width;
     const float *const rows = side->parts[side->end].normed + number * tokens * width;
     float *const to = net->pooled + number * width;
     memcpy(to, rows, (size_t)width * sizeof *to);
@@ -92,7 +96,7 @@ static void pool_back_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
     const network *const net = arg;
-    const ptrdiff_t tokens = net->config.positions, width = net->config.width;
+    const ptrdiff_t tokens = network_tokens(net), width = net->config.width;
     const bool mean = net->config.vision.pooling == VISION_MEAN;
     const float *const from = net->d_last + number * width;
     float *const to = net->d_normed + number * tokens * width;
@@ -124,7 +128,7 @@ static void token_task(void *arg, int worker, ptrdiff_t token)
     (void)worker;
     const embed_back_pass *const pass = arg;
     const network *const net = pass->net;
-    const ptrdiff_t tokens = net->config.positions, width = net->config.width;
+    const ptrdiff_t tokens = network_tokens(net), width = net->config.width;
     const size_t bytes = (size_t)width * sizeof(float);
     const bool marks = token < vision_marks(&net->config.vision);
     const bool learned = net->config.vision.places == VISION_LEARNED;
@@ -145,7 +149,7 @@ static void gather_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
     const network *const net = ((const embed_back_pass *)arg)->net;
-    const ptrdiff_t tokens = net->config.positions, width = net->config.width;
+    const ptrdiff_t tokens = network_tokens(net), width = net->config.width;
     const ptrdiff_t patches = network_patches(net), marks = tokens - patches;
     memcpy(net->d_normed + number * patches * width, net->added + (number * tokens + marks) * width,
            (size_t)(patches * width) * sizeof *net->added);
@@ -156,7 +160,7 @@ mha_status network_vision_embed_backward(const network *net, float *gradients)
     const ptrdiff_t inputs = network_patch_inputs(net), width = net->config.width;
     const bool marks = vision_marks(&net->config.vision) > 0;
     embed_back_pass pass = {net, gradients};
-    mha_pool_run(net->pool, net->config.positions, token_task, &pass);
+    mha_pool_run(net->pool, network_tokens(net), token_task, &pass);
     if (marks)
         mha_pool_run(net->pool, net->batch->pairs, gather_task, &pass);
     const mha_linear_gradients to = {

@@ -319,6 +319,7 @@ static mha_status evaluate_some(training *t, corpus_split split, int64_t first, 
         all->sum += loss.sum;
         all->words += loss.words;
         all->right += loss.right;
+        all->whole += loss.whole;
     }
     batch_free(pairs);
     return status;
@@ -334,8 +335,9 @@ mha_status training_evaluate(training *t, corpus_split split, int64_t count, tra
                                (int)(left < EVALUATED_AT_ONCE ? left : EVALUATED_AT_ONCE), &all);
     }
     if (status == MHA_OK && all.words > 0)
-        *score = (training_score){all.sum / (double)all.words,
-                                  (double)all.right / (double)all.words, all.words};
+        *score =
+            (training_score){all.sum / (double)all.words, (double)all.right / (double)all.words,
+                             (double)all.whole / (double)count, all.words};
     return status == MHA_OK && all.words == 0 ? MHA_ERR_LENGTH : status;
 }
 

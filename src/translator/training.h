@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Training of a translator, or of a classifier of pictures. One training is one object: parameters,
+ * Training of a translator, or of a model of pictures. One training is one object: parameters,
  * the optimizer's moments, and the number of steps done. The configuration determines everything:
  * the same configuration gives the same bits for any number of threads, and whether or not the
  * training was stopped and resumed.
@@ -78,6 +78,8 @@ training_config training_defaults(void);
 training_config training_text_defaults(void);
 /* Those for pictures: Fashion-MNIST. */
 training_config training_vision_defaults(void);
+/* Those for captions; words and positions are those of the data. */
+training_config training_caption_defaults(void);
 
 /* Returns false, with the reason in `message`, for an invalid configuration. */
 bool training_config_check(const training_config *config, char message[TRANSFORMER_MESSAGE_MAX]);
@@ -152,9 +154,10 @@ typedef struct training_team {
 mha_status training_join(training *training, const training_team *team);
 
 /* Loss and share of right words (each predicted from the true words before it) of training_values()
- * on sentences [0, count) of a split, without dropout. MHA_ERR_LENGTH if count is 0. */
+ * on sentences [0, count) of a split, without dropout; and the share of sentences of which all
+ * words are right, which a greedy search then says. MHA_ERR_LENGTH if count is 0. */
 typedef struct training_score {
-    double loss, words_right;
+    double loss, words_right, whole_right;
     int64_t words;
 } training_score;
 mha_status training_evaluate(training *training, corpus_split split, int64_t count,

@@ -128,6 +128,31 @@ training_config training_vision_defaults(void)
     return config;
 }
 
+training_config training_caption_defaults(void)
+{
+    training_config config = training_vision_defaults();
+    config.model = (transformer_config){.form = FORM_CAPTIONS,
+                                        .width = 128,
+                                        .heads = 4,
+                                        .ff_width = 256,
+                                        .layers = {4, 2},
+                                        .words = {0, WORDS_SPECIAL + 1},
+                                        .positions = 2,
+                                        .vision = {.side = 40,
+                                                   .channels = 3,
+                                                   .patch = 8,
+                                                   .stride = 4,
+                                                   .pooling = VISION_MEAN,
+                                                   .places = VISION_SINES}};
+    config.steps = 20000;
+    config.batch = 64;
+    config.weight_decay = 0.01;
+    config.label_smoothing = 0.0;
+    config.crop = 0;
+    config.flip = config.erase = 0.0;
+    return config;
+}
+
 /* --------------------------------------------------------------- check ----- */
 
 __attribute__((format(printf, 2, 3))) static bool wrong(char message[TRANSFORMER_MESSAGE_MAX],
@@ -231,6 +256,10 @@ static bool check_averages(const training_config *c, char message[TRANSFORMER_ME
 
 static bool check_pictures(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
 {
+    if (c->model.form == FORM_CAPTIONS &&
+        (c->crop != 0 || c->flip != 0.0 || c->erase != 0.0 || c->mix_up != 0.0))
+        return wrong(message, "crop, flip, erase and mix-up must be 0: the caption would not be "
+                              "true of the picture");
     if (c->crop < 0 || c->crop > c->model.vision.side)
         return wrong(message, "crop %d: it must be from 0 to the side of the pictures, %d", c->crop,
                      c->model.vision.side);
@@ -248,7 +277,7 @@ static bool check_batch(const training_config *c, char message[TRANSFORMER_MESSA
     const bool tokens = c->model.form == FORM_MARIAN;
     if (!tokens && (c->batch < 1 || c->batch > BATCH_MAX))
         return wrong(message, "batch %d: a step must have from 1 to %d %s", c->batch, BATCH_MAX,
-                     c->model.form == FORM_VISION ? "pictures" : "sentence pairs");
+                     transformer_reads_pictures(&c->model) ? "pictures" : "sentence pairs");
     if (tokens && (c->batch_tokens < 1 || c->batch_tokens > BATCH_TOKENS_MAX))
         return wrong(message, "batch-tokens %d: a step must have from 1 to %d target tokens",
                      c->batch_tokens, BATCH_TOKENS_MAX);
@@ -277,7 +306,7 @@ bool training_config_check(const training_config *c, char message[TRANSFORMER_ME
                      "warm-up %" PRId64 ": it must be from 0 to the number of steps, %" PRId64,
                      c->warm_up, c->steps);
     return check_batch(c, message) && check_rates(c, message) && check_averages(c, message) &&
-           (c->model.form != FORM_VISION || check_pictures(c, message));
+           (!transformer_reads_pictures(&c->model) || check_pictures(c, message));
 }
 
 /* ------------------------------------------------------------ settings ----- */
@@ -535,7 +564,7 @@ bool training_setting_read(training_config *config, int number, const char *text
 bool training_setting_is_recorded(const training_config *config, int number)
 {
     if (number >= FIRST_OF_PICTURES)
-        return config->model.form == FORM_VISION;
+        return transformer_reads_pictures(&config->model);
     switch (settings[number].at) {
     case AT(micro_batches):
         return config->micro_batches != 1;

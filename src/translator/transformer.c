@@ -36,7 +36,7 @@ static bool within(const config_limit *limit, char message[TRANSFORMER_MESSAGE_M
 
 const char *transformer_form_name(transformer_form form)
 {
-    static const char *const names[FORMS] = {"laboratory", "marian", "vision"};
+    static const char *const names[FORMS] = {"laboratory", "marian", "vision", "captions"};
     return names[form];
 }
 
@@ -76,14 +76,17 @@ static bool check_vision(const transformer_config *config, char message[TRANSFOR
 {
     const vision_shape *const v = &config->vision;
     const int *const layers = config->layers;
+    const bool says = config->form == FORM_CAPTIONS;
     const config_limit limits[] = {
         {"the width", config->width, 2, WIDTH_MAX},
         {"the number of heads", config->heads, 1, WIDTH_MAX},
         {"the width inside the feed-forward", config->ff_width, 1, INSIDE_MAX},
         {"the number of encoder layers", layers[TRANSFORMER_SOURCE], 1, TRANSFORMER_LAYERS_MAX},
-        {"the number of decoder layers", layers[TRANSFORMER_TARGET], 0, 0},
+        {"the number of decoder layers", layers[TRANSFORMER_TARGET], says,
+         says ? TRANSFORMER_LAYERS_MAX : 0},
         {"the number of source words", config->words[TRANSFORMER_SOURCE], 0, 0},
-        {"the number of classes", config->words[TRANSFORMER_TARGET], 2, VISION_CLASSES_MAX},
+        {says ? "the number of words" : "the number of classes", config->words[TRANSFORMER_TARGET],
+         says ? WORDS_SPECIAL + 1 : 2, says ? WORDS_MAX : VISION_CLASSES_MAX},
         {"the side of the pictures", v->side, 1, VISION_SIDE_MAX},
         {"the number of channels", v->channels, 1, VISION_CHANNELS_MAX},
         {"the side of a patch", v->patch, 1,
@@ -92,11 +95,18 @@ static bool check_vision(const transformer_config *config, char message[TRANSFOR
     };
     if (!check_limits(limits, sizeof limits / sizeof limits[0], message))
         return false;
-    const config_limit tokens[] = {
-        {"the number of patches", vision_tokens(v), 2, POSITIONS_MAX},
-        {"the number of positions", config->positions, vision_tokens(v), vision_tokens(v)}};
+    const config_limit tokens[] = {{"the number of patches", vision_tokens(v), 2, POSITIONS_MAX},
+                                   {"the number of positions", config->positions,
+                                    says ? 2 : vision_tokens(v),
+                                    says ? POSITIONS_MAX : vision_tokens(v)}};
     if (!check_limits(tokens, 2, message))
         return false;
+    if (says && (config->width % 2 != 0 || v->pooling != VISION_MEAN)) {
+        snprintf(message, TRANSFORMER_MESSAGE_MAX,
+                 "captions need an even width, not %d, and pictures without a token of the class",
+                 config->width);
+        return false;
+    }
     if (v->places == VISION_SINES && config->width % 4 != 0) {
         snprintf(message, TRANSFORMER_MESSAGE_MAX,
                  "with sines the width must be a multiple of 4, not %d", config->width);
@@ -108,7 +118,7 @@ static bool check_vision(const transformer_config *config, char message[TRANSFOR
 bool transformer_config_check(const transformer_config *config,
                               char message[TRANSFORMER_MESSAGE_MAX])
 {
-    if (config->form == FORM_VISION)
+    if (transformer_reads_pictures(config))
         return check_vision(config, message);
     const int *const layers = config->layers, *const words = config->words;
     const config_limit limits[] = {
@@ -239,10 +249,10 @@ static size_t add_embedding(surveyor *s, const char *name, int side)
 
 static void add_side(surveyor *s, transformer_map *map, int side)
 {
-    const bool laboratory = s->config->form == FORM_LABORATORY;
+    const bool own = s->config->form != FORM_MARIAN; /* embeddings and last norms */
     const char *const name = side == TRANSFORMER_SOURCE ? "encoder" : "decoder";
     snprintf(s->prefix, sizeof s->prefix, "%s.", name);
-    if (laboratory)
+    if (own)
         map->embedding[side] = add_embedding(s, "embed_tokens", side);
     for (int n = 0; n < s->config->layers[side]; n++) {
         layer_at *const layer = &map->layers[side][n];
@@ -253,11 +263,11 @@ static void add_side(surveyor *s, transformer_map *map, int side)
         layer->ff = add_feed_forward(s, &text_ff_names);
     }
     snprintf(s->prefix, sizeof s->prefix, "%s.", name);
-    if (laboratory)
+    if (own)
         map->norm[side] = add_norm(s, "layer_norm");
 }
 
-/* In the order and with the names of ViTForImageClassification. */
+/* In the order and with the names of ViTForImageClassification, up to its classifier. */
 static void add_vision(surveyor *s, transformer_map *map)
 {
     const vision_shape *const v = &s->config->vision;
@@ -279,8 +289,6 @@ static void add_vision(surveyor *s, transformer_map *map)
     snprintf(s->prefix, sizeof s->prefix, "vit.");
     map->norm[TRANSFORMER_SOURCE] = add_norm(s, "layernorm");
     s->prefix[0] = '\0';
-    map->vision.classifier =
-        add_linear(s, "classifier", s->config->words[TRANSFORMER_TARGET], width);
 }
 
 static int survey(const transformer_config *config, transformer_map *map, transformer_tensor *list)
@@ -290,10 +298,15 @@ static int survey(const transformer_config *config, transformer_map *map, transf
     if (config->form == FORM_MARIAN)
         map->embedding[TRANSFORMER_SOURCE] = map->embedding[TRANSFORMER_TARGET] =
             add_embedding(&s, "shared", TRANSFORMER_SOURCE);
-    if (config->form == FORM_VISION)
+    if (transformer_reads_pictures(config))
         add_vision(&s, map);
-    for (int side = 0; side < TRANSFORMER_SIDES && config->form != FORM_VISION; side++)
-        add_side(&s, map, side);
+    else
+        add_side(&s, map, TRANSFORMER_SOURCE);
+    if (config->form == FORM_VISION)
+        map->vision.classifier =
+            add_linear(&s, "classifier", config->words[TRANSFORMER_TARGET], config->width);
+    else
+        add_side(&s, map, TRANSFORMER_TARGET);
     map->count = s.at;
     return s.count;
 }

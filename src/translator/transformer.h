@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A transformer: its configuration, its parameters, and their layout in memory.
- * It has one of three forms. The laboratory's, an
+ * It has one of four forms. The laboratory's, an
  * encoder and a decoder:
  *
  *      source words                          target words so far
@@ -30,6 +30,9 @@
  *      norm(x), of which the mean over all patches, or the row of the class
  *      logits = classifier(row)
  *
+ * and a fourth one says what is in a picture: the encoder of the third form, whose last rows are
+ * the memory of the laboratory's decoder.
+ *
  * All parameters are in one array of floats; a map gives the offset of each. Gradients and the
  * optimizer's moments are arrays with the same map.
  */
@@ -48,14 +51,20 @@ enum { TRANSFORMER_LAYERS_MAX = 16, TRANSFORMER_NAME_MAX = 64, TRANSFORMER_MESSA
  * and WORD_END. */
 enum { WORD_BEGIN = 0, WORD_END = 1, WORD_UNKNOWN = 2, WORDS_SPECIAL = 3 };
 
-typedef enum transformer_form { FORM_LABORATORY, FORM_MARIAN, FORM_VISION, FORMS } transformer_form;
+typedef enum transformer_form {
+    FORM_LABORATORY,
+    FORM_MARIAN,
+    FORM_VISION,
+    FORM_CAPTIONS,
+    FORMS
+} transformer_form;
 
 /* What the classifier of pictures reads, and what the positions of patches are: parameters, or
  * sines and cosines of row and column. */
 typedef enum vision_pooling { VISION_CLASS, VISION_MEAN, VISION_POOLINGS } vision_pooling;
 typedef enum vision_places { VISION_LEARNED, VISION_SINES, VISION_PLACES } vision_places;
 
-/* The pictures of FORM_VISION. */
+/* The pictures of FORM_VISION and FORM_CAPTIONS, which has no token of the class. */
 typedef struct vision_shape {
     int side, channels; /* pixels of a side */
     int patch, stride;  /* pixels of a patch's side, and from one patch to the next */
@@ -69,13 +78,20 @@ typedef struct transformer_config {
     int ff_width;                  /* inner width of the feed-forward */
     int layers[TRANSFORMER_SIDES]; /* of encoder and decoder, 1 to TRANSFORMER_LAYERS_MAX */
     int words[TRANSFORMER_SIDES];  /* of the vocabularies, special words included; FORM_MARIAN has
-                                      one vocabulary; FORM_VISION: 0 and the classes */
-    int positions;                 /* tokens of the longest sentence, WORD_END included */
-    vision_shape vision;           /* FORM_VISION, which has no decoder layers */
+                                      one vocabulary; FORM_VISION: 0 and the classes;
+                                      FORM_CAPTIONS: 0 and the words */
+    int positions;       /* tokens of the longest sentence, WORD_END included; FORM_VISION: of a
+                            picture */
+    vision_shape vision; /* of pictures; FORM_VISION has no decoder layers */
 } transformer_config;
 
+static inline bool transformer_reads_pictures(const transformer_config *config)
+{
+    return config->form == FORM_VISION || config->form == FORM_CAPTIONS;
+}
+
 /* Patches along a side of the picture; tokens before the patches, 0 or 1; and all tokens of a
- * picture, which config.positions must be. */
+ * picture, which config.positions of FORM_VISION must be. */
 static inline int vision_across(const vision_shape *v)
 {
     return (v->side - v->patch) / v->stride + 1;
@@ -115,13 +131,13 @@ typedef struct layer_at {
 
 typedef struct transformer_map {
     size_t embedding[TRANSFORMER_SIDES]; /* [words][width]; FORM_MARIAN: both are the same;
-                                            FORM_VISION: none */
+                                            pictures have none */
     layer_at layers[TRANSFORMER_SIDES][TRANSFORMER_LAYERS_MAX];
     weight_at norm[TRANSFORMER_SIDES]; /* after the last layer; not FORM_MARIAN */
     struct {
         weight_at patches, classifier;
         size_t mark, places; /* the token of the class, [width]; [tokens][width] */
-    } vision;                /* FORM_VISION only */
+    } vision;                /* of pictures; FORM_CAPTIONS has neither classifier nor mark */
     size_t count;            /* total number of floats */
 } transformer_map;
 
@@ -146,7 +162,7 @@ typedef struct transformer_tensor {
 
 /* Lists all tensors of a model in the order of the map, which they fill without gaps. Returns their
  * number. */
-enum { TRANSFORMER_TENSORS_MAX = 6 + TRANSFORMER_LAYERS_MAX * (16 + 26) };
+enum { TRANSFORMER_TENSORS_MAX = 8 + TRANSFORMER_LAYERS_MAX * (16 + 26) };
 int transformer_tensors(const transformer_config *config,
                         transformer_tensor list[TRANSFORMER_TENSORS_MAX]);
 
@@ -167,7 +183,7 @@ mha_layer_weights transformer_layer_weights(const transformer_config *config,
 mha_layer_gradients transformer_layer_gradients(const transformer_config *config,
                                                 const attention_at *at, float *gradients);
 
-/* "laboratory", "marian", "vision"; "class", "mean"; "learned", "sines". */
+/* "laboratory", "marian", "vision", "captions"; "class", "mean"; "learned", "sines". */
 const char *transformer_form_name(transformer_form form);
 const char *vision_pooling_name(vision_pooling pooling);
 const char *vision_places_name(vision_places places);

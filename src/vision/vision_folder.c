@@ -69,10 +69,8 @@ static void put_numbers(json *j, const char *key, const float *numbers, int coun
     json_close(j);
 }
 
-static void preprocessor_json(json *j, const void *content)
+void vision_folder_preprocessor(json *j, const vision_shape *v, const pixel_scale *scale)
 {
-    const vision_content *const c = content;
-    const vision_shape *const v = &c->config->vision;
     json_string(j, "image_processor_type", "ViTImageProcessor");
     json_bool(j, "do_resize", true);
     json_open_object(j, "size");
@@ -83,8 +81,14 @@ static void preprocessor_json(json *j, const void *content)
     json_bool(j, "do_rescale", true);
     json_exact(j, "rescale_factor", 1.0 / 255.0);
     json_bool(j, "do_normalize", true);
-    put_numbers(j, "image_mean", c->scale->mean, v->channels);
-    put_numbers(j, "image_std", c->scale->deviation, v->channels);
+    put_numbers(j, "image_mean", scale->mean, v->channels);
+    put_numbers(j, "image_std", scale->deviation, v->channels);
+}
+
+static void preprocessor_json(json *j, const void *content)
+{
+    const vision_content *const c = content;
+    vision_folder_preprocessor(j, &c->config->vision, c->scale);
 }
 
 /* ------------------------------------------------------------ parameters ----- */

@@ -12,6 +12,7 @@
 #ifndef VISION_VISION_FOLDER_H
 #define VISION_VISION_FOLDER_H
 
+#include "format/json_writer.h"
 #include "format/safetensors.h"
 #include "picture/picture_set.h"
 #include "translator/transformer.h"
@@ -31,5 +32,8 @@ typedef struct vision_content {
  * `message`: MHA_ERR_FORMAT if a value is not finite, or not in the requested type. */
 mha_status vision_folder_write(const char *folder, const vision_content *content,
                                char message[TRANSFORMER_MESSAGE_MAX]);
+
+/* The members of preprocessor_config.json. */
+void vision_folder_preprocessor(json *j, const vision_shape *shape, const pixel_scale *scale);
 
 #endif

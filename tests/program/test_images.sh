@@ -25,7 +25,7 @@ says "a setting of pictures" "$err" "--crop is for a training with --images"
 exits 2 train --images idx -o m --decoder-layers 2
 says "a setting of texts" "$err" "--decoder-layers is for a training without --images"
 exits 2 train --images idx -o m --sentences 2
-says "a setting of the laboratory" "$err" "--sentences is for a training without --pairs and --images"
+says "a setting of the laboratory" "$err" "--sentences is for a training without --pairs, --images and --scenes"
 exits 2 train --images idx -o m --pooling max
 says "a pooling that is none" "$err" "--pooling max: not a valid value"
 exits 2 train --images idx -o m --patch 13

@@ -13,7 +13,7 @@ exits 0 help words
 golden help_words
 exits 0 words
 golden help_words
-for command in bleu demo verify bench explain prove conv tensors corpus train see sweep translate version; do
+for command in bleu demo verify bench explain prove conv tensors corpus scenes train see sweep translate version; do
     exits 0 help $command
     golden help_$command
     exits 0 $command --help

@@ -203,6 +203,30 @@ static void embed(const oracle *o, const int *words, int rows, double *x)
     }
 }
 
+/* The patches of the pair's picture, with their places. */
+static void embed_picture(const oracle *o, int rows, double *x)
+{
+    const vision_shape *const v = &o->config->vision;
+    const int width = o->config->width, across = vision_across(v), inputs = v->patch * v->patch;
+    const float *const pixels = o->batch->pixels + (size_t)o->pair * o->batch->picture_floats;
+    double *const patch = rows_of(1, v->channels * inputs);
+    float *const codes = checked(calloc((size_t)(rows * width), sizeof *codes));
+    transformer_vision_codes(o->config, codes);
+    for (int row = 0; row < rows; row++) {
+        const int top = row / across * v->stride, left = row % across * v->stride;
+        for (int n = 0; n < v->channels * inputs; n++) {
+            const int y = top + n % inputs / v->patch, column = left + n % v->patch;
+            patch[n] = (double)pixels[(n / inputs * v->side + y) * v->side + column];
+        }
+        linear(o, o->map.vision.patches, patch, v->channels * inputs, x + row * width, width);
+        for (int c = row * width; c < (row + 1) * width; c++)
+            x[c] += v->places == VISION_SINES ? (double)codes[c]
+                                              : o->values[o->map.vision.places + (size_t)c];
+        drop_row(o, row, x + row * width);
+    }
+    free(patch), free(codes);
+}
+
 /* The rows after the last part of a side and its norm; the caller frees them. `memory` is the
  * encoder's output, or NULL for the encoder itself. */
 static double *run_side(oracle *o, int side, int rows, const double *memory, int keys)
@@ -210,7 +234,10 @@ static double *run_side(oracle *o, int side, int rows, const double *memory, int
     double *const x = rows_of(rows, o->config->width), *const y = rows_of(rows, o->config->width);
     o->side = side;
     o->part = 0;
-    embed(o, o->batch->words[side] + o->batch->starts[side][o->pair], rows, x);
+    if (side == TRANSFORMER_SOURCE && transformer_reads_pictures(o->config))
+        embed_picture(o, rows, x);
+    else
+        embed(o, o->batch->words[side] + o->batch->starts[side][o->pair], rows, x);
     for (int n = 0; n < o->config->layers[side]; n++) {
         const layer_at *const layer = &o->map.layers[side][n];
         add_attention(o, &layer->self, x, rows, NULL, rows, memory != NULL);
@@ -286,6 +313,21 @@ const transformer_config network_small_marian = {.form = FORM_MARIAN,
                                                  .words = {21, 21},
                                                  .positions = 12};
 
+/* The patches overlap, and leave out the last line of pixels. */
+const transformer_config network_small_captions = {.form = FORM_CAPTIONS,
+                                                   .width = 16,
+                                                   .heads = 2,
+                                                   .ff_width = 24,
+                                                   .layers = {1, 2},
+                                                   .words = {0, 21},
+                                                   .positions = 12,
+                                                   .vision = {.side = 6,
+                                                              .channels = 2,
+                                                              .patch = 3,
+                                                              .stride = 2,
+                                                              .pooling = VISION_MEAN,
+                                                              .places = VISION_LEARNED}};
+
 float *network_case_values(const transformer_config *config, uint64_t seed)
 {
     static transformer_tensor list[TRANSFORMER_TENSORS_MAX];
@@ -299,6 +341,29 @@ float *network_case_values(const transformer_config *config, uint64_t seed)
         for (size_t k = 0; list[n].rank == 1 && k < list[n].count; k++)
             values[list[n].at + k] += 0.3f * test_random_normal(&random);
     return values;
+}
+
+static size_t floats_of_picture(const transformer_config *config)
+{
+    const vision_shape *const v = &config->vision;
+    return transformer_reads_pictures(config)
+               ? (size_t)v->channels * (size_t)v->side * (size_t)v->side
+               : 0;
+}
+
+/* All pictures have as many rows as they have patches. */
+static void fill_pictures(batch *b, const transformer_config *config, float *pixels,
+                          test_random *random)
+{
+    const int tokens = vision_tokens(&config->vision);
+    b->pixels = pixels;
+    b->picture_floats = floats_of_picture(config);
+    for (size_t n = 0; n < (size_t)b->pairs * b->picture_floats; n++)
+        pixels[n] = test_random_normal(random);
+    for (int n = 0; n < b->pairs; n++)
+        b->starts[TRANSFORMER_SOURCE][n + 1] = (n + 1) * (int64_t)tokens;
+    b->rows[TRANSFORMER_SOURCE] = b->pairs * (ptrdiff_t)tokens;
+    b->longest[TRANSFORMER_SOURCE] = tokens;
 }
 
 static void fill_side(batch *b, int side, int words, int longest, test_random *random)
@@ -321,7 +386,9 @@ batch *network_case_batch(const transformer_config *config, uint64_t seed, int p
 {
     const size_t n = (size_t)pairs, rows = n * (size_t)longest;
     const size_t starts_size = TRANSFORMER_SIDES * (n + 1) * sizeof(int64_t);
-    batch *const b = checked(calloc(1, sizeof *b + starts_size + 5 * rows * sizeof(int)));
+    const size_t floats = n * floats_of_picture(config);
+    batch *const b = checked(
+        calloc(1, sizeof *b + starts_size + 5 * rows * sizeof(int) + floats * sizeof(float)));
     int64_t *const starts = (int64_t *)(b + 1);
     int *const ints = (int *)(starts + TRANSFORMER_SIDES * (n + 1));
     test_random random = {seed};
@@ -331,7 +398,10 @@ batch *network_case_batch(const transformer_config *config, uint64_t seed, int p
         b->starts[side] = starts + (size_t)side * (n + 1);
         b->words[side] = ints + (size_t)(2 * side) * rows;
         b->positions[side] = ints + (size_t)(2 * side + 1) * rows;
-        fill_side(b, side, config->words[side] - 2, longest, &random);
+        if (side == TRANSFORMER_SOURCE && transformer_reads_pictures(config))
+            fill_pictures(b, config, (float *)(ints + 5 * rows), &random);
+        else
+            fill_side(b, side, config->words[side] - 2, longest, &random);
     }
     return b;
 }
@@ -351,4 +421,7 @@ void network_case_pair(const batch *all, int number, lone_pair *out)
         b->positions[side] = all->positions[side] + first;
     }
     b->expected = all->expected + all->starts[TRANSFORMER_TARGET][number];
+    b->picture_floats = all->picture_floats;
+    if (all->pixels)
+        b->pixels = all->pixels + (size_t)number * all->picture_floats;
 }

@@ -22,6 +22,8 @@ oracle_loss network_oracle(const transformer_config *config, const double *value
 extern const transformer_config network_small;
 /* The same in Marian's form, with one vocabulary. */
 extern const transformer_config network_small_marian;
+/* The same as network_small, with pictures as its source. */
+extern const transformer_config network_small_captions;
 
 /* Parameters as after some training: no norm is 1, no bias is 0. The caller frees them. */
 float *network_case_values(const transformer_config *config, uint64_t seed);

@@ -429,7 +429,7 @@ static void wrong_calls_are_refused(void)
                   try_forward(&c, &(network_mode){.attention_dropout = bad[n]}) == MHA_ERR_DROPOUT,
               "%g", bad[n]);
     int *const places[] = {c.batch->words[0] + 1, c.batch->words[1] + 2, c.batch->expected};
-    for (int n = 0; n < 3; n++) {
+    for (int n = c.batch->pixels ? 1 : 0; n < 3; n++) {
         const int word = *places[n];
         *places[n] = 21;
         CHECK(try_forward(&c, &training) == MHA_ERR_INDEX, "word too large at %d", n);
@@ -443,7 +443,7 @@ static void wrong_calls_are_refused(void)
     CHECK(network_update(c.network, c.values) == MHA_OK, "update");
     CHECK(network_backward(c.network, c.gradients) == MHA_ERR_FLAG, "parameters have changed");
     free(c.batch);
-    c.batch = network_case_batch(&c.config, 1, 20, 13);
+    c.batch = network_case_batch(&c.config, 1, 60, 13);
     CHECK(try_forward(&c, &training) == MHA_ERR_SHAPE, "longer than there are positions");
     free(c.batch);
     c.batch = network_case_batch(&c.config, 1, 0, 5);
@@ -451,8 +451,51 @@ static void wrong_calls_are_refused(void)
     teardown(&c);
 }
 
+/* Of every row the most likely word, and of cross-attention weights that add up to 1. */
+static void said_words_and_weights_are_returned(void)
+{
+    network_case c;
+    if (!setup(&c, 5, 9, NULL))
+        return;
+    const batch *const b = c.batch;
+    const size_t L = (size_t)b->longest[1], S = (size_t)b->longest[0];
+    const size_t layers = (size_t)c.config.layers[1], heads = (size_t)c.config.heads;
+    int *const said = malloc((size_t)b->rows[1] * sizeof *said);
+    float *const cross = calloc(layers * 5 * heads * L * S, sizeof *cross);
+    const network_mode mode = {.said = said, .cross = cross};
+    const network_loss loss = forward(&c, b, &mode);
+    int64_t right = 0, whole = 0;
+    for (int n = 0; n < 5; n++) {
+        bool all = true;
+        for (int64_t row = b->starts[1][n]; row < b->starts[1][n + 1]; row++) {
+            const bool same = said[row] == b->expected[row];
+            CHECK(same == network_scores(c.network)[row].right, "row %d", (int)row);
+            right += same;
+            all = all && same;
+        }
+        whole += all;
+        for (size_t k = 0; k < layers * heads; k++)
+            for (int64_t i = 0; i < b->starts[1][n + 1] - b->starts[1][n]; i++) {
+                const size_t map = ((k / heads * 5 + (size_t)n) * heads + k % heads) * L;
+                double sum = 0.0;
+                for (size_t j = 0; j < S; j++)
+                    sum += (double)cross[(map + (size_t)i) * S + j];
+                CHECK(fabs(sum - 1.0) < 1e-5, "pair %d, row %d: %g", n, (int)i, sum);
+            }
+    }
+    CHECK(loss.right == right && loss.whole == whole, "right, whole");
+    memcpy(c.batch->expected, said, (size_t)b->rows[1] * sizeof *said);
+    CHECK(forward(&c, b, &mode).whole == 5, "all words are right, but not all pairs");
+    CHECK(try_forward(&c, &(network_mode){.training = true, .cross = cross}) == MHA_ERR_FLAG,
+          "weights in training");
+    free(said);
+    free(cross);
+    teardown(&c);
+}
+
 static void run_all(void)
 {
+    RUN(said_words_and_weights_are_returned);
     RUN(loss_is_the_oracles);
     RUN(sentences_do_not_see_each_other);
     RUN(gradients_are_the_oracles);
@@ -469,7 +512,10 @@ static void run_all(void)
 
 int main(int argc, char **argv)
 {
-    static const transformer_config *const forms[] = {&network_small, &network_small_marian};
+    transformer_config sines = network_small_captions;
+    sines.vision.places = VISION_SINES;
+    const transformer_config *const forms[] = {&network_small, &network_small_marian,
+                                               &network_small_captions, &sines};
     test_begin(argc, argv);
     for (size_t n = 0; n < sizeof forms / sizeof forms[0]; n++) {
         tested = forms[n];

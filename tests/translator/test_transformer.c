@@ -37,7 +37,14 @@ static void the_largest_model_has_room_for_its_tensors(void)
     static transformer_tensor list[TRANSFORMER_TENSORS_MAX];
     transformer_config large = small;
     large.layers[0] = large.layers[1] = TRANSFORMER_LAYERS_MAX;
-    const int count = transformer_tensors(&large, list);
+    int count = transformer_tensors(&large, list);
+    CHECK(count == TRANSFORMER_TENSORS_MAX - 2, "%d", count);
+    CHECK(strcmp(list[count - 1].name, "decoder.layer_norm.bias") == 0, "%s", list[count - 1].name);
+    large.form = FORM_CAPTIONS;
+    large.words[0] = 0;
+    large.vision =
+        (vision_shape){.side = 8, .channels = 3, .patch = 4, .stride = 4, .pooling = VISION_MEAN};
+    count = transformer_tensors(&large, list);
     CHECK(count == TRANSFORMER_TENSORS_MAX, "%d", count);
     CHECK(strcmp(list[count - 1].name, "decoder.layer_norm.bias") == 0, "%s", list[count - 1].name);
 }
