@@ -11,11 +11,13 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$root" || exit 1
 
+generator=$(sed -n 's/^CMAKE_GENERATOR:INTERNAL=//p' "$build/CMakeCache.txt")
+
 build_again() {
     mkdir "$scratch/another-folder" &&
         tar cf - --exclude=./build --exclude=./.git . | tar xf - -C "$scratch/another-folder" &&
         cd "$scratch/another-folder" &&
-        cmake --preset release -DMHA_BUILD_TESTS=OFF &&
+        cmake --preset release -G "$generator" -DMHA_BUILD_TESTS=OFF &&
         CCACHE_DISABLE=1 nice cmake --build build --parallel 2
 }
 
@@ -26,5 +28,6 @@ install_both() {
 
 check "it is built again" build_again
 check "both are installed" install_both
-check "with the same bytes" diff -r "$scratch/one" "$scratch/two"
+# The module of live pages is installed where "make wasm" has built it.
+check "with the same bytes" diff -r -x mha_page.wasm "$scratch/one" "$scratch/two"
 finish
