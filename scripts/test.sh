@@ -175,7 +175,7 @@ chooses_isa() {
     test_kernel_* | test_exp | test_comparator | test_judges | test_problem_words | \
         test_layer_words | test_openblas | test_png_file | test_picture_set | fuzz_pictures | fuzz_captions | test_scenes | test_serve_request | test_describe | \
         test_binding | test_model_files | fuzz_config | fuzz_gguf | fuzz_json* | fuzz_llama2c | \
-        fuzz_safetensors | fuzz_sentencepiece | fuzz_tokenizer)
+        fuzz_safetensors | fuzz_sentencepiece | fuzz_serve | fuzz_tokenizer)
         return 1
         ;;
     esac
