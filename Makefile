@@ -11,7 +11,7 @@ export CMAKE_GENERATOR ?= Ninja
 endif
 
 .DEFAULT_GOAL := build
-.PHONY: wasm site build run check test bench bench-mpi bench-peers soak fuzz coverage mutation format lint install uninstall amalgamation dist deb deb-test wheels clean help build-deps
+.PHONY: wasm site build run check test bench bench-mpi bench-peers soak fuzz coverage mutation format lint install uninstall amalgamation dist deb deb-test wheels conan clean help build-deps
 
 build: ## build the program and the libraries in build/
 	@test -f build/CMakeCache.txt || cmake --preset release
@@ -95,6 +95,11 @@ deb-test: deb ## install these packages in a new Debian, use them and remove the
 wheels: ## the sdist and a wheel for any Linux that is not older, in build/python-dist
 	@scripts/install-deps.sh build wheels
 	@scripts/wheels.sh
+
+conan: ## the package of Conan, made from this tree and tested
+	@test -x build/conan/bin/conan || { python3 -m venv build/conan && build/conan/bin/pip install --quiet conan; }
+	@CONAN_HOME=$(CURDIR)/build/conan/home build/conan/bin/conan profile detect --exist-ok
+	@CONAN_HOME=$(CURDIR)/build/conan/home build/conan/bin/conan create packaging/conan
 
 clean: ## remove everything that was built
 	@rm -rf build

@@ -45,6 +45,13 @@ uninstalls() {
         [ -z "$(find "$scratch/to" -type d \( -name mha -o -name libmha \))" ]
 }
 
+# As a project of a stranger, which fetches the release.
+fetches() {
+    cmake -S tests/consumer/fetch -B "$scratch/fetch" -DCMAKE_BUILD_TYPE=Debug \
+        -DLIBMHA_RELEASE="$(echo "$scratch"/one/libmha-*.tar.gz)" &&
+        cmake --build "$scratch/fetch" --parallel 2 && "$scratch/fetch/fetch"
+}
+
 check "one version everywhere" versions_agree
 if git rev-parse --git-dir >/dev/null 2>&1; then
     check "a release is made" scripts/dist.sh "$scratch/one"
@@ -52,6 +59,7 @@ if git rev-parse --git-dir >/dev/null 2>&1; then
     check "with the same bytes" diff -r "$scratch/one" "$scratch/two"
     check "its checksums are right" sh -c "cd '$scratch/one' && sha256sum --quiet -c SHA256SUMS"
     check "its bill of materials agrees with it" bill_agrees
+    check "CMake fetches it as a part of another project" fetches
 fi
 check "what is installed is removed again" uninstalls
 finish
