@@ -283,23 +283,24 @@ INLINE void vcolumns_bf16(const void *const rows[4], ptrdiff_t step, vf x[8])
 }
 #else
 /* Four columns at a time, from quarters that are widened first. */
-INLINE void vcolumns_halves(vf (*const quads_of)(const uint16_t *p, ptrdiff_t step),
-                            const void *const rows[4], ptrdiff_t step, vf x[8])
+INLINE void vcolumns_halves(bool bf16, const void *const rows[4], ptrdiff_t step, vf x[8])
 {
     for (int c = 0; c < 8; c += 4) {
         vf quads[4];
-        for (int t = 0; t < 4; t++)
-            quads[t] = quads_of((const uint16_t *)rows[t] + c, step);
+        for (int t = 0; t < 4; t++) {
+            const uint16_t *const p = (const uint16_t *)rows[t] + c;
+            quads[t] = bf16 ? vquads_bf16(p, step) : vquads_f16(p, step);
+        }
         vtranspose(quads, x + c);
     }
 }
 INLINE void vcolumns_f16(const void *const rows[4], ptrdiff_t step, vf x[8])
 {
-    vcolumns_halves(vquads_f16, rows, step, x);
+    vcolumns_halves(false, rows, step, x);
 }
 INLINE void vcolumns_bf16(const void *const rows[4], ptrdiff_t step, vf x[8])
 {
-    vcolumns_halves(vquads_bf16, rows, step, x);
+    vcolumns_halves(true, rows, step, x);
 }
 #endif
 
