@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/restrict_calls.h"
 #include "base/terminal.h"
 #include "page/serve_app.h"
 #include "program/args.h"
@@ -104,6 +105,7 @@ static bool serve(const serve_request *r, serve_app *app)
     fprintf(stderr, "mha: open this address in a browser on this machine; Ctrl-C ends it\n");
     if (r->open)
         open_browser(http_server_url(server));
+    (void)restrict_calls(); /* where the system can do it: the requests are not trusted */
     wait_for(&signals, server);
     http_server_stop(server);
     return true;

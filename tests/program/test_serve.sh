@@ -97,6 +97,20 @@ else
     bad "listens on 127.0.0.1 only" "got: $listening"
 fi
 
+# After the address is printed it gives up what it does not need, in all of its threads.
+restricted() {
+    ! grep -L '^Seccomp:[[:space:]]*2' /proc/"$server"/task/*/status 2>/dev/null | grep -q .
+}
+if [[ $(uname -m) =~ ^(x86_64|aarch64)$ ]] && grep -q '^Seccomp:' /proc/self/status; then
+    for _ in {1..100}; do
+        restricted && break
+        sleep 0.1
+    done
+    if restricted; then ok "gives up what it does not need"; else bad "gives up what it does not need"; fi
+else
+    skip "what it gives up" "no seccomp here"
+fi
+
 client "no token, no answer" '
 for path in ("/", "/api/view", root[:-1], root[:-2] + "/", "/" + "0" * 32 + "/", root[:-2] + "x/",
              "/" + "0" * 32 + "/api/view", "//" + root, "/?" + root, "/" + "x" * 5000):
