@@ -133,6 +133,7 @@ void fuzz_count(bool accepted);
 #define FUZZ_TARGET(one, test)      \
     int main(int argc, char **argv) \
     {                               \
+        (void)one;                  \
         test_begin(argc, argv);     \
         RUN(test);                  \
         return test_end();          \
