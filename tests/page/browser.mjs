@@ -37,6 +37,21 @@ export async function goTo(page, hash) {
     await page.waitForTimeout(50);
 }
 
+// A function that waits until all requests of a page from now on are answered, those too that an
+// answer leads to, and drawn.
+export function answersOf(page) {
+    const open = new Set();
+    page.on("request", (request) => open.add(request));
+    page.on("requestfinished", (request) => open.delete(request));
+    page.on("requestfailed", (request) => open.delete(request));
+    return async () => {
+        for (let quiet = 0; quiet < 5; quiet = open.size === 0 ? quiet + 1 : 0) {
+            await page.waitForTimeout(100);
+            await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(drawn)));
+        }
+    };
+}
+
 // Pixels by which a page is wider than its window.
 export function overflow(page) {
     return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);

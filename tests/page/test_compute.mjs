@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
+    answersOf,
     axeProblems,
     dataOf,
     floats,
@@ -246,9 +247,10 @@ await test("the_live_page_asks_for_steps", async () => {
     await page.waitForSelector("#m-ff_added");
     const { all } = await explained(page, "ff_added", 1, 1);
     check(/\u03a3 of 24 products/.test(all), `the matrix is there: ${all}`);
+    const answered = answersOf(page);
     await page.keyboard.press("x");
     await page.waitForSelector("#reopen-all");
-    await page.waitForSelector("#m-ff_added");
+    await answered();
     await page.click("#step-values");
     const changed = await explained(page, "out", 1, 1);
     equal(changed.value, 0, "a disabled head adds nothing");
