@@ -280,7 +280,8 @@ static void too_long(void)
     temp_folder_free(&folder);
 }
 
-/* A text of 4 MB of the same pieces, valid or not, is read or refused in a short time. */
+/* A text of 4 MB of the same pieces, valid or not, is read or refused in a time that does not grow
+ * with the square of its length: that would be hours, and an emulator needs seconds. */
 static void hostile_texts(void)
 {
     static const char *const pieces[] = {"[",   "{\"\":", "\"", "\\\"",  "9",
@@ -296,7 +297,7 @@ static void hostile_texts(void)
         json_tree_parse(&tree, "text", text, LENGTH, NULL, 0);
         json_tree_free(tree);
         const double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
-        CHECK(seconds < 2, "%s repeated: %g s", piece, seconds);
+        CHECK(seconds < 60, "%s repeated: %g s", piece, seconds);
     }
     free(text);
 }
