@@ -68,7 +68,7 @@ add_manual_page(mha_cache mha_cache_create mha_cache_free mha_cache_get_config m
 add_manual_page(mha_linear mha_linear_create mha_linear_free mha_linear_bytes mha_linear_run
                 mha_linear_work_size mha_linear_update mha_linear_backward
                 mha_linear_backward_work_size mha_matrix_out_in mha_matrix_in_out mha_matrix_from
-                mha_row_bytes mha_row_to_f32 mha_arena_create mha_arena_free
+                mha_row_bytes mha_row_to_f32 mha_row_from_f32 mha_arena_create mha_arena_free
                 mha_arithmetic_explain)
 add_manual_page(mha_layer mha_layer_create mha_layer_free mha_layer_get_config mha_layer_bytes
                 mha_layer_run mha_layer_work_size mha_view_ble mha_view_lbe mha_out_ble mha_out_lbe

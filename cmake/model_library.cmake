@@ -15,7 +15,8 @@ set(model_objects $<TARGET_OBJECTS:mha_model>
 function(finish_model_library name core)
     set_target_properties(${name} PROPERTIES OUTPUT_NAME mha_model LINKER_LANGUAGE C
                           ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
-                          LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+                          LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
+                          RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
     target_include_directories(${name} INTERFACE
         $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
         $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -25,23 +26,23 @@ endfunction()
 
 add_library(mha_model_shared SHARED ${model_objects})
 finish_model_library(mha_model_shared mha)
-target_link_libraries(mha_model_shared PRIVATE mha_format mha_base)
-set(model_version_script ${PROJECT_SOURCE_DIR}/cmake/libmha_model.map)
+target_link_libraries(mha_model_shared PRIVATE mha_format mha_base ${MHA_TEXT_ARCHIVES})
 # A program that calls libmha_model alone does not name libmha, so libmha_model finds it beside itself.
 set_target_properties(mha_model_shared PROPERTIES EXPORT_NAME mha_model VERSION ${PROJECT_VERSION}
-                      SOVERSION ${PROJECT_VERSION_MAJOR} LINK_DEPENDS ${model_version_script}
-                      INSTALL_RPATH $ORIGIN)
-target_link_options(mha_model_shared PRIVATE -Wl,--version-script=${model_version_script})
-if(NOT MHA_SANITIZE)
-    target_link_options(mha_model_shared PRIVATE -Wl,--no-undefined)
-endif()
+                      SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH $ORIGIN)
+limit_exports(mha_model_shared ${PROJECT_SOURCE_DIR}/cmake/libmha_model.map
+              ${PROJECT_SOURCE_DIR}/include/mha/mha_model.h)
 
 set(model_object ${PROJECT_BINARY_DIR}/libmha_model.o)
+set(localize --localize-hidden)
+if(WIN32) # objects have no hidden symbols there
+    set(localize --wildcard --keep-global-symbol=mha_*)
+endif()
 add_custom_command(OUTPUT ${model_object}
     COMMAND ${CMAKE_LINKER} -r -o ${model_object} ${model_objects} $<TARGET_FILE:mha_format>
-            $<TARGET_FILE:mha_base>
-    COMMAND ${CMAKE_OBJCOPY} --localize-hidden ${model_object}
-    DEPENDS ${model_objects} mha_model mha_text mha_format mha_base
+            $<TARGET_FILE:mha_base> ${MHA_TEXT_ARCHIVES}
+    COMMAND ${CMAKE_OBJCOPY} ${localize} ${model_object}
+    DEPENDS ${model_objects} mha_model mha_text mha_format mha_base ${MHA_TEXT_ARCHIVES}
     COMMAND_EXPAND_LISTS VERBATIM)
 add_library(mha_model_static STATIC ${model_object})
 finish_model_library(mha_model_static mha_static)

@@ -9,7 +9,7 @@
 #
 # A module exports all functions of its headers and those of js/src/. What it imports, a few system
 # calls, is in js/host.mjs; the script that emcc writes along is not used.
-include(cmake/wasm_libraries.cmake)
+include(cmake/text_libraries.cmake)
 
 foreach(room IN ITEMS format text model corpus translator heads page)
     add_subdirectory(src/${room})

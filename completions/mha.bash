@@ -146,7 +146,7 @@ _mha() {
             --micro-batches --width --heads --ff --layers --encoder-layers --decoder-layers --lr --warm-up --schedule
             --attention-gain --dropout --attention-dropout --head-dropout --bpe-dropout --copy --numbers --join
             --bare --label-smoothing --weight-decay --clip --ema --average --average-every --patience --arithmetic --seed --sentences --unknown --images --scenes --classes --image-size
-            --patch --stride --pooling --places --crop --flip --erase --mix-up --confusion --threads --resume --force
+            --patch --stride --pooling --places --crop --flip --erase --mix-up --detect --queries --nothing-weight --box-weight --overlap-weight --confusion --threads --resume --force
             --checkpoint --checkpoint-every --curve --log --type --evaluate --translate --quiet --help"
         ;;
     sweep)
@@ -163,19 +163,19 @@ _mha() {
         options="--to --model --texts --kind --layer --head --where --mean --values --study --words --svg --tikz
             --width --threads --json --help"
         ;;
-    view) options="-o --to --model --texts --study --ablation --weights --tokens --live --lecture --layer --words --threads --help" ;;
-    see) options="--model --heads --top --language --scenes --split --seed --store --arithmetic --threads --json --help" ;;
+    view) options="-o --to --model --texts --study --ablation --weights --tokens --live --store --lecture --layer --words --threads --help" ;;
+    see) options="--model --heads --top --language --boxes --least --scenes --split --seed --store --arithmetic --threads --json --help" ;;
     serve) options="--port --model --texts --lecture --threads --open --help" ;;
     heads)
-        options="--model --texts --pairs --alignments --target-first --sentences --split --seed --kind
+        options="--model --texts --pairs --images --alignments --target-first --sentences --split --seed --kind
             --where --sort --like --gold --pieces --threads --json --help"
         ;;
     ablate)
-        options="--model --texts --pairs --mode --together --repair --words --to --sentences --split --seed
+        options="--model --texts --pairs --images --mode --together --repair --words --to --sentences --split --seed
             --svg --threads --json --help"
         ;;
     prune)
-        options="--keep --model --texts --pairs --curve -o --zeros --replace --sentences --split --seed
+        options="--keep --model --texts --pairs --images --curve -o --zeros --replace --sentences --split --seed
             --threads --json --help"
         ;;
     version) options="--json --help" ;;

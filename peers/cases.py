@@ -12,7 +12,8 @@
 
 followed by options after colons: causal, window=N, mask=bool50, mask=add, pad, padk, weights,
 mean (weights averaged over heads), stats, grad (the backward pass alone), train (forward, backward,
-all gradients, weights updated), f16, bf16; i8 for translations, whose weights it is.
+all gradients, weights updated), f16, bf16; i8 for translations and whole models. Models in bf16 and
+i8 have weights and products of that type, and are compared with their own results in f32.
 """
 
 from __future__ import annotations
@@ -80,6 +81,11 @@ class Case:
         return self.kind == "model"
 
     @property
+    def is_lowered(self) -> bool:
+        """Whether it is a model that is computed in another type than that of its file."""
+        return self.is_model and self.dtype in ("bf16", "i8")
+
+    @property
     def is_translation(self) -> bool:
         return self.kind == "translate"
 
@@ -133,11 +139,13 @@ def _option(word: str, case: Case, text: str) -> Case:
         return replace(case, pad=text)
     if text in ("f16", "bf16"):
         return replace(case, dtype=text)
+    if text == "i8" and case.is_model:
+        return replace(case, dtype=text)
     if text in WANTS:
         return replace(case, want=text)
     raise WordError(
         f'{word}: "{text}" is no option; there are causal, window=N, mask=bool50, mask=add, pad, '
-        f"padk, f16, bf16, {', '.join(WANTS)}"
+        f"padk, f16, bf16, i8 of models, {', '.join(WANTS)}"
     )
 
 
@@ -222,7 +230,11 @@ def parse(word: str) -> Case:
     if case.want == "train" and case.kind != "layer":
         raise WordError(f"{word}: train is for layers; grad is the backward pass of attention")
     if case.is_model and (case.mask or case.causal or case.window >= 0 or case.pad == "padk"):
-        raise WordError(f"{word}: a model has no other options than pad and stats")
+        raise WordError(f"{word}: a model has no other options than pad, stats, bf16 and i8")
+    if case.is_model and case.dtype not in (MODELS[case.model][0], "bf16", "i8"):
+        raise WordError(f"{word}: models are measured in the type of their file, bf16 and i8")
+    if case.is_lowered and case.model != "minilm":
+        raise WordError(f"{word}: bf16 and i8 are measured for minilm")
     if case.is_model and case.want not in ("output", "stats"):
         raise WordError(f"{word}: {case.want} is not for models")
     if case.want in ("grad", "stats") and case.kind not in ("attention", "model"):
@@ -243,6 +255,15 @@ SECTIONS: dict[str, dict[str, str]] = {
         "words": "b1h12l16d64 b1h8l64d64 b1h12l128d64 b32h12l128d64 b64h12l32d64",
         "more": "b1h1l8d64 b256h8l16d64",
     },
+    "odd": {
+        "title": "Attention, tiny calls, odd widths and few keys",
+        "words": "b1h8l1s1d64 b8h4l20d40 b4h8l50d59 b16h8l24d40 b64h8l1s12d16 b8h8l32d64 "
+        "b2h8l1024s77d40 b2h8l256s77d80 b2h8l64s77d160 b1h12l50d64:mask=add "
+        "b1h12l200d64:mask=add b1h12l50d64:weights b1h12l200d64:weights b8h4l20d40:grad "
+        "b16h8l24d64:grad b64h8l12d16:grad",
+        "more": "b1h1l1s1d64 b1h12l100d64:mask=add b1h12l300d64:mask=add b1h12l100d64:weights "
+        "b1h12l300d64:weights",
+    },
     "masked": {
         "title": "Attention, causal, windowed, masked and padded",
         "words": "b1h12l512d64:causal b1h12l1024d64:causal b1h12l2048d64:causal "
@@ -252,8 +273,10 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
     "lowp": {
         "title": "Attention in half precision",
-        "words": "b1h12l1024d64:bf16 b1h12l1024d64:f16 b1h12l1024d64:causal:bf16",
-        "more": "b1h12l4096d64:bf16",
+        "words": "b1h12l128d64:bf16 b1h12l512d64:bf16 b1h12l1024d64:bf16 b1h12l2048d64:bf16 "
+        "b1h12l1024d80:bf16 b1h12l1024d96:bf16 b1h12l1024d128:bf16 b1h12l1024d64:f16 "
+        "b1h12l512d64:causal:bf16 b1h12l1024d64:causal:bf16 b1h12l1024d128:causal:bf16",
+        "more": "b1h12l4096d64:bf16 b1h12l512d128:bf16 b1h12l2048d128:bf16",
     },
     "decode": {
         "title": "Decoding with grouped heads",
@@ -299,6 +322,12 @@ SECTIONS: dict[str, dict[str, str]] = {
         "model:minilm:l128:stats model:smollm2:l512:stats model:smollm2:s1000:stats "
         "model:stories15m:s200:stats",
         "more": "model:minilm:l512 model:smollm2:s100 model:stories15m:l200",
+    },
+    "deployed": {
+        "title": "Whole models in bf16 and int8",
+        "words": "model:minilm:l16:bf16 model:minilm:l128:bf16 model:minilm:l16:i8 "
+        "model:minilm:l128:i8 model:minilm:b64l128:pad:i8",
+        "more": "model:minilm:l512:bf16 model:minilm:l512:i8",
     },
     "translate": {
         "title": "Translation",

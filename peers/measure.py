@@ -16,7 +16,7 @@ import random
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -42,6 +42,10 @@ TOLERANCES = {"f32": 2e-4, "f16": 4e-2, "bf16": 4e-2, "q4": 8e-2}
 # The largest allowed share of translations that differ: rounding decides between hypotheses of
 # nearly the same score. With weights in i8 the share is reported, whatever it is.
 TRANSLATION_TOLERANCES = {"f32": 0.05, "i8": 1.0}
+
+# The largest allowed 1 - cosine of a model in bf16 or i8 to the same model in f32, the mean over its
+# rows.
+LOWERED_TOLERANCE = 0.05
 
 
 @dataclass
@@ -90,15 +94,27 @@ def _compared_part(name: str, x: np.ndarray, rows: np.ndarray, is_layer: bool) -
 
 
 def tolerance(case: Case) -> float:
+    if case.is_lowered:
+        return LOWERED_TOLERANCE
     tolerances = TRANSLATION_TOLERANCES if case.is_translation else TOLERANCES
     return tolerances[case.dtype]
 
 
+def _cosine(a: np.ndarray, b: np.ndarray) -> float:
+    """The mean over rows."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    lengths = np.linalg.norm(a, axis=-1) * np.linalg.norm(b, axis=-1)
+    return float(np.mean((a * b).sum(-1) / lengths))
+
+
 def difference(case: Case, inputs: Inputs, ours: Results, theirs: Results) -> float:
     """The largest difference of common results, as a share of our largest number; inf for NaN. Of
-    translations, the share of sentences that have another one."""
+    translations, the share of sentences that have another one; of models in bf16 and i8, 1 - the
+    cosine to f32."""
     if case.is_translation:
         return float(np.mean(ours["translations"] != theirs["translations"]))
+    if case.is_lowered:
+        return 1.0 - _cosine(ours["hidden"], theirs["hidden"])
     rows = counting_rows(case, inputs)
     worst = 0.0
     for name in ours.keys() & theirs.keys():
@@ -146,13 +162,21 @@ def _prepare(row: Row, case: Case, inputs: Inputs, threads: int) -> tuple[Runner
     return None
 
 
+def _exact(
+    case: Case, inputs: Inputs, contenders: list[Contender], threads: int
+) -> Results | None:
+    """The same case in f32, by the first contender, which is ours."""
+    ready = _prepare(Row(contenders[0]), replace(case, dtype="f32"), inputs, threads)
+    return ready[1] if ready else None
+
+
 def _ready_rows(
     case: Case, inputs: Inputs, contenders: list[Contender], threads: int
 ) -> tuple[list[Row], list[tuple[Row, Runner]]]:
     """All rows, and those that may be timed, after comparing each with the first that is ready."""
     rows = [Row(contender) for contender in contenders]
     timed: list[tuple[Row, Runner]] = []
-    reference: Results | None = None
+    reference = _exact(case, inputs, contenders, threads) if case.is_lowered else None
     for row in rows:
         progress(f"{case.word}: {row.contender.label}")
         ready = _prepare(row, case, inputs, threads)

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""OpenVINO: attention in f32, f16 and bf16, and whole models, converted from PyTorch, in f32."""
+"""OpenVINO: attention in f32, f16 and bf16, and whole models, converted from PyTorch, in f32, bf16 and
+i8, for which NNCF quantises weights and activations after it has seen some sentences."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 
 import numpy as np
 import openvino
@@ -12,7 +15,7 @@ from openvino import opset13 as opset
 
 from .cases import Case
 from .contender import Contender, Results, Runner, Unable
-from .inputs import NUMPY_TYPES, Inputs
+from .inputs import NUMPY_TYPES, TOKENS, Inputs
 from .torch_model import BATCH, batches, joined, minilm, padded, refuse
 
 LIBRARY = "openvino"
@@ -20,6 +23,26 @@ LIBRARY = "openvino"
 
 def version() -> str:
     return f"OpenVINO {openvino.__version__.split('-')[0]}"
+
+
+_CALIBRATION = (100, 128)  # sentences and their tokens, from which ranges of activations are taken
+
+
+@functools.cache
+def _quantised() -> openvino.Model:
+    import nncf
+
+    model, rng = _converted(), np.random.default_rng(1)
+    texts = [rng.integers(*TOKENS, size=_CALIBRATION[1]).tolist() for _ in range(_CALIBRATION[0])]
+    data = nncf.Dataset([_feeds(model, [ids]) for ids in texts])
+    with contextlib.redirect_stdout(sys.stderr):  # where it shows its progress
+        return nncf.quantize(
+            model.clone(), data, model_type=nncf.ModelType.TRANSFORMER, subset_size=_CALIBRATION[0]
+        )
+
+
+def _model(case: Case) -> openvino.Model:
+    return _quantised() if case.dtype == "i8" else _converted()
 
 
 @functools.cache
@@ -32,11 +55,11 @@ def _converted() -> openvino.Model:
         return openvino.convert_model(minilm(), example_input=example)
 
 
-def _compiled(model: openvino.Model, threads: int) -> openvino.CompiledModel:
+def _compiled(model: openvino.Model, case: Case, threads: int) -> openvino.CompiledModel:
     config = {
         "INFERENCE_NUM_THREADS": threads,
         "NUM_STREAMS": 1,
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": "bf16" if case.dtype == "bf16" else "f32",
         "PERFORMANCE_HINT": "LATENCY",
     }
     return openvino.compile_model(model, "CPU", config)
@@ -69,24 +92,24 @@ def _runner(inputs: Inputs, groups: list[list[int]], requests: list) -> Runner:
 
 def _run(case: Case, inputs: Inputs, threads: int) -> Runner:
     """Batches of similar lengths; the model is compiled for the shape of each."""
-    refuse(case)
+    refuse(case, "f32", "bf16", "i8")
     groups = batches(inputs.ids, BATCH)
     requests = []
     for group in groups:
-        model = _converted().clone()
+        model = _model(case).clone()
         feeds = _feeds(model, [inputs.ids[b] for b in group])
         model.reshape({name: list(x.shape) for name, x in feeds.items()})
-        requests.append(_request(_compiled(model, threads), feeds))
+        requests.append(_request(_compiled(model, case, threads), feeds))
     return _runner(inputs, groups, requests)
 
 
 def _one_by_one(case: Case, inputs: Inputs, threads: int) -> Runner:
     """Without padding; the model is compiled once, for any length."""
-    refuse(case)
+    refuse(case, "f32", "bf16", "i8")
     if case.B == 1:
         raise Unable("is for several sentences")
-    model = _converted()
-    compiled = _compiled(model, threads)
+    model = _model(case)
+    compiled = _compiled(model, case, threads)
     groups = batches(inputs.ids, 1)
     requests = [_request(compiled, _feeds(model, [inputs.ids[b] for b in g])) for g in groups]
     return _runner(inputs, groups, requests)

@@ -18,6 +18,8 @@ from .registry import ITSELF, OURS
 _ROOT = Path(__file__).resolve().parents[1]
 _ENCODER, _DECODER = 0, 1
 _F32, _F16 = 0, 1  # of mha_dtype
+# Of mha_model_storage and mha_arithmetic: native products, if weights are not as in the file.
+_STORAGE = {"bf16": (3, 1), "i8": (4, 1)}
 
 
 @functools.cache
@@ -35,9 +37,16 @@ def binding() -> tuple[ModuleType, object]:
 
 
 @functools.cache
-def _open(model: str, threads: int) -> object:
+def _open(model: str, dtype: str, threads: int) -> object:
     library, opened = binding()
-    return library.Model(opened, model_files.path(model), threads=threads)
+    storage, arithmetic = _STORAGE.get(dtype, (0, 0))
+    return library.Model(
+        opened,
+        model_files.path(model),
+        threads=threads,
+        storage=storage,
+        arithmetic=arithmetic,
+    )
 
 
 def _encoder(case: Case, inputs: Inputs, model: object, statistics: bool) -> Runner:
@@ -78,7 +87,7 @@ def _prepare(
 ) -> Runner:
     if not case.is_model:
         raise Unable("is for whole models")
-    model = _open(case.model, threads)
+    model = _open(case.model, case.dtype, threads)
     if case.model != "minilm":
         return _decoder(case, inputs, model, statistics, kind)
     if kind != _F32:

@@ -65,7 +65,10 @@ def _text_cell(peer: Document | None) -> str:
 
 
 def _same(entry: Document) -> str:
-    """Of translations, how many are the same as ours with weights in f32."""
+    """Of translations, how many are the same as ours with weights in f32; of models in bf16 and i8,
+    how near they are to f32."""
+    if "cosine" in entry:
+        return f", cosine {entry['cosine']:.4f}"
     share = entry.get("same")
     return "" if share is None else f", {100 * share:.0f} % the same"
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 
 import numpy as np
@@ -29,7 +30,15 @@ def minilm() -> torch.nn.Module:
     return AutoModel.from_pretrained(path, attn_implementation="sdpa").eval()
 
 
-def refuse(case: Case) -> None:
+@functools.cache
+def minilm_bf16() -> torch.nn.Module:
+    return copy.deepcopy(minilm()).to(torch.bfloat16)
+
+
+def refuse(case: Case, *types: str) -> None:
+    """Anything but MiniLM in one of these types, f32 unless given."""
+    if case.dtype not in (types or ("f32",)):
+        raise Unable(f"is not for models in {case.dtype}")
     if not case.is_model or case.want != "output":
         raise Unable("is for whole models, the output alone")
     if case.model != "minilm":
@@ -58,11 +67,12 @@ def joined(ids: list[list[int]], groups: list[list[int]], outputs: list[np.ndarr
 
 def _sdpa(size: int, case: Case, inputs: Inputs, threads: int) -> Runner:
     """Sentences in batches of this size; without padding the mask is left out."""
-    refuse(case)
+    refuse(case, "f32", "bf16")
     if case.B == 1 and size != BATCH:
         raise Unable("is for several sentences")
     set_threads(threads)
-    model, groups = minilm(), batches(inputs.ids, size)
+    model = minilm_bf16() if case.dtype == "bf16" else minilm()
+    groups = batches(inputs.ids, size)
     feeds = []
     for group in groups:
         tokens, mask = map(torch.from_numpy, padded([inputs.ids[b] for b in group]))

@@ -224,7 +224,8 @@ class Amalgamation:
     def write(self, folder: Path) -> None:
         public = (ROOT / "include/mha/mha.h").read_text()
         version = ".".join(re.findall(r"^#define MHA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", public, re.M))
-        files = [SOURCE / "base/replace_file.c", *sorted((SOURCE / "core").glob("*.c"))]
+        core = [p for p in sorted((SOURCE / "core").glob("*.c")) if not p.stem.endswith(("_windows", "_apple"))]
+        files = [SOURCE / "base/replace_file.c", *core]
         texts = {path.stem: path.read_text() for path in files}
         for text in texts.values():
             self.add_headers(text)

@@ -74,6 +74,7 @@ scripts/install-deps.sh bench || echo "continuing without it" >&2
 reason=$(scripts/python-venv.sh) || { echo "bench-peers: $reason" >&2; exit 1; }
 install_from_pypi jax
 install_from_pypi openvino
+install_from_pypi nncf
 install_from_pypi ctranslate2
 install_ggml
 fetch_stories

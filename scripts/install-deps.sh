@@ -58,6 +58,9 @@ packages="
     i686   gcc-i686-linux-gnu      i686-linux-gnu-gcc
     i686   libc6-dev-i386-cross    /usr/i686-linux-gnu/include/stdio.h
     musl   musl-tools              musl-gcc
+    windows  gcc-mingw-w64-x86-64-posix x86_64-w64-mingw32-gcc-posix
+    windows  wine                 wine
+    windows  wine64               /usr/lib/wine/wine64
     riscv64  gcc-riscv64-linux-gnu   riscv64-linux-gnu-gcc
     riscv64  libc6-dev-riscv64-cross /usr/riscv64-linux-gnu/include/stdio.h
     riscv64  qemu-user               qemu-riscv64

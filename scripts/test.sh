@@ -23,6 +23,7 @@
 #   aarch64    the test programs that depend on the machine, cross compiled, under qemu-user
 #   i686       a choice of test programs on 32-bit x86
 #   musl       the same with musl instead of glibc
+#   windows    the same on 64-bit Windows (mingw-w64), under wine, and the program mha
 #   wasm       some of them compiled for WebAssembly, under node: same bits as MHA_ISA=c; the package
 #              for npm, installed from its archive; its example page and live pages in browsers
 #
@@ -39,7 +40,7 @@ cd "$(dirname "$0")/.."
 unset MHA_ISA MHA_TEST_SEED
 
 all_parts=(release format rooms docs consumer symbols mpi cli view python torch models asan tsan valgrind aarch64
-    i686 musl wasm)
+    i686 musl windows wasm)
 jobs_at_once=2
 cpu_limit=600   # seconds of CPU time per process: a slow or busy machine is no failure
 stall_limit=900 # seconds in which a program and its children do nothing at all
@@ -173,7 +174,7 @@ chooses_isa() {
     [ -e "tests/text/$1.c" ] || [ -e "tests/format/$1.c" ] && return 1
     case $1 in
     test_kernel_* | test_exp | test_comparator | test_judges | test_problem_words | \
-        test_layer_words | test_openblas | test_png_file | test_picture_set | fuzz_pictures | fuzz_captions | test_scenes | test_serve_request | test_describe | \
+        test_layer_words | test_openblas | test_png_file | test_picture_set | fuzz_pictures | fuzz_scene_models | test_scenes | test_assignment | test_box | test_serve_request | test_describe | \
         test_binding | test_model_files | fuzz_config | fuzz_gguf | fuzz_json* | fuzz_llama2c | \
         fuzz_safetensors | fuzz_sentencepiece | fuzz_serve | fuzz_tokenizer)
         return 1
@@ -485,7 +486,7 @@ same_everywhere() {
     fuzz_sentencepiece | fuzz_tokenizer | test_encode | test_generate | test_model_threads | \
         test_subject_model | test_subject_pairs | test_subject_batch | test_word_ablation | test_probe | \
         test_alignment | test_head_repair | test_word_links | test_text_training | test_head_sweep | \
-        test_native_training | test_data_study | fuzz_pictures | fuzz_captions | test_captions | \
+        test_native_training | test_data_study | fuzz_pictures | fuzz_scene_models | test_captions | test_detection | \
         test_bleu | test_generate_memory | \
         test_model_files | test_model_memory | test_describe | fuzz_config | *_faults | \
         test_oracle | test_storage_cost | test_claims | test_training_run | \
@@ -507,7 +508,7 @@ part_aarch64() {
     for name in $(programs); do
         ! same_everywhere "$name" || continue
         job aarch64 "$name" env MHA_TEST_EFFORT=0.03 \
-            qemu-aarch64 -L /usr/aarch64-linux-gnu "build/aarch64/tests/$name"
+            qemu-aarch64 -cpu max,pauth-impdef=on -L /usr/aarch64-linux-gnu "build/aarch64/tests/$name"
     done
 }
 
@@ -516,18 +517,19 @@ portable_programs() {
     sed -n '/^set(portable_tests/,/)/p' tests/CMakeLists.txt | grep -ow 'test_[a-z0-9_]*'
 }
 
-# portable_part PART [EMULATOR...]: these programs, built by the preset of the same name.
+# portable_part PART [EMULATOR...]: these programs, built by the preset of the same name. Fails if none
+# of them can run.
 portable_part() {
     local part=$1 name
     shift
     if ! scripts/install-deps.sh "$part" >"$logs/$part-deps.log" 2>&1; then
-        skip "$part" "its compiler is missing and cannot be installed"
-        return
+        skip "$part" "its compiler or emulator is missing and cannot be installed"
+        return 1
     fi
-    build "$part" "$part" || return
+    build "$part" "$part" || return 1
     if ! "$@" "build/$part/tests/test_beam" >/dev/null 2>&1; then
         skip "$part" "this machine cannot run its programs"
-        return
+        return 1
     fi
     for name in $(portable_programs); do
         if [ "$part $name" = "musl test_cache_stream" ]; then
@@ -545,6 +547,13 @@ part_i686() {
 
 part_musl() {
     portable_part musl
+}
+
+# What the program writes there is compared with what it writes here.
+part_windows() {
+    job windows check_headers tests/windows/check_headers.sh
+    portable_part windows tests/support/run_wine.sh || return
+    job windows test_windows tests/windows/test_windows.sh build/mha build/windows
 }
 
 part_riscv64() {
@@ -567,7 +576,7 @@ part_wasm() {
         job wasm "$(basename -s .wasm "$file")" env MHA_TEST_EFFORT=0.05 \
             node --no-experimental-fetch "${file%.wasm}"
     done
-    if [ ! -e build/wasm/libwasm_pcre2.a ]; then
+    if [ ! -e build/wasm/libbuilt_pcre2.a ]; then
         skip wasm "no tokenizers: the sources of PCRE2 and utf8proc could not be fetched"
         return
     fi

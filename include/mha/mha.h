@@ -43,7 +43,7 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(_WIN32)
 #define MHA_API __attribute__((visibility("default")))
 #else
 #define MHA_API
@@ -133,6 +133,11 @@ MHA_API size_t mha_row_bytes(mha_dtype type, ptrdiff_t count);
  * have any alignment, others that of their elements. MHA_ERR_SHAPE if count is negative or not a
  * whole number of blocks. */
 MHA_API mha_status mha_row_to_f32(mha_dtype type, const void *row, ptrdiff_t count, float *to);
+
+/* The other way: rounds numbers to a row of MHA_Q8_0, MHA_Q4_0 or MHA_Q4_1, mha_row_bytes() long,
+ * as weights that are stored in this type are rounded. A block with a number that is not finite
+ * becomes NaN. MHA_ERR_SHAPE as above. */
+MHA_API mha_status mha_row_from_f32(mha_dtype type, const float *from, ptrdiff_t count, void *row);
 
 /*
  * How products are computed.

@@ -222,6 +222,8 @@ typedef enum mha_attention_kind {
 } mha_attention_kind;
 enum { MHA_ATTENTION_KINDS = 3 };
 
+enum { MHA_IMAGE_CHANNELS = 4 };
+
 typedef struct mha_model_info {
     size_t size;        /* sizeof(mha_model_info); set by the caller */
     const char *family; /* "bert", "gpt2", "llama", ... */
@@ -238,6 +240,10 @@ typedef struct mha_model_info {
     size_t file_bytes, memory_bytes;       /* of the weights */
     ptrdiff_t image_size, patch, channels; /* of an image encoder */
     double length_penalty; /* that the files recommend for a beam search; 1: they do not say */
+    /* Of an image encoder with at most MHA_IMAGE_CHANNELS channels: a value of 0 to 255 of channel
+     * c becomes (value / 255 - image_mean[c]) / image_deviation[c]. 0.5 and 0.5: the files do not
+     * say. */
+    float image_mean[MHA_IMAGE_CHANNELS], image_deviation[MHA_IMAGE_CHANNELS];
 } mha_model_info;
 
 MHA_API mha_status mha_model_get_info(const mha_model *model, mha_model_info *info);
@@ -413,6 +419,7 @@ typedef struct mha_save_config {
     int replace;   /* 1: a model that is at `path` is replaced */
     char *message; /* on error a sentence is written here; NULL: not requested */
     size_t message_size;
+    mha_model_storage storage; /* MHA_STORE_AS_FILE, or MHA_STORE_Q8 for a folder: see below */
 } mha_save_config;
 
 /*
@@ -420,6 +427,11 @@ typedef struct mha_save_config {
  * model.safetensors, and the other files of its folder, such as the tokenizer. Weights have the
  * types of the file, whatever the storage in memory. mha_model_open() opens the folder, and gives
  * the results of the saved model: the same bits for weights in f32, f16 and bf16 without `zeros`.
+ *
+ * With MHA_STORE_Q8 matrices and embeddings of a folder are rounded to groups of 32 with a scale, a
+ * quarter of their size in f32; those of fewer than 64 rows, or whose rows are no whole number of
+ * groups, stay as they are. Only libmha reads such files. MHA_ERR_FLAG: the matrices of this model
+ * are stored with their inputs first (GPT-2), or it is one file.
  *
  * config.json lists removed heads as "pruned_heads", which transformers 4 reads, for BERT and its
  * relatives, ViT, DeiT and GPT-2. Llama and its relatives get other numbers of heads if all layers

@@ -92,6 +92,7 @@ async function transformersModel() {
     Object.defineProperty(process, 'release', { value: { name: 'hidden' } });
     const web = await import(
         pathToFileURL(`${modules}/@huggingface/transformers/dist/transformers.web.js`));
+    delete ort.env.wasm.wasmPaths; // it would fetch the module of ONNX Runtime from a server
     const server = createServer(async ({ url }, answer) => { // it fetches what it opens
         const bytes = await readFile(`${files}${url}`).catch(() => null);
         answer.writeHead(bytes ? 200 : 404, { 'Content-Length': bytes?.length ?? 0 }).end(bytes);
@@ -99,7 +100,8 @@ async function transformersModel() {
     await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
     Object.assign(web.env, { allowRemoteModels: false, allowLocalModels: true, useBrowserCache: false,
                              localModelPath: `http://127.0.0.1:${server.address().port}/` });
-    const tokenizer = await web.AutoTokenizer.from_pretrained('minilm');
+    const read = async (name) => JSON.parse(await readFile(`${files}/minilm/${name}`, 'utf8'));
+    const tokenizer = new web.BertTokenizer(await read('tokenizer.json'), await read('tokenizer_config.json'));
     const model = await web.AutoModel.from_pretrained('minilm', { dtype: 'fp32', device: 'auto' });
     return async (text) => (await model(await tokenizer(text))).last_hidden_state.data;
 }

@@ -34,6 +34,10 @@ class ModelInfo:
     patch: int
     channels: int
     length_penalty: float  # that the files recommend for a beam search; 1: they do not say
+    # Of an image encoder with up to four channels: a value of 0 to 255 of channel c becomes
+    # (value / 255 - image_mean[c]) / image_deviation[c]; 0.5 and 0.5: the files do not say.
+    image_mean: tuple[float, float, float, float]
+    image_deviation: tuple[float, float, float, float]
 
 
 class Generation(NamedTuple):

@@ -82,17 +82,19 @@ static PyObject *model_info(PyObject *object, PyObject *unused)
     if (mhap_check(self->state, mha_model_get_info(self->model, &i), NULL))
         return NULL;
     return Py_BuildValue(
-        "{ss si s(nnn) sn sn sn sn sn sn sn sn sO sn sL sn sn sn sn sn sd}", "family", i.family,
-        "kind", (int)i.kind, "layers", (Py_ssize_t)i.layers[0], (Py_ssize_t)i.layers[1],
-        (Py_ssize_t)i.layers[2], "width", (Py_ssize_t)i.width, "inner", (Py_ssize_t)i.inner,
-        "heads", (Py_ssize_t)i.heads, "key_heads", (Py_ssize_t)i.key_heads, "head_width",
-        (Py_ssize_t)i.head_width, "vocabulary", (Py_ssize_t)i.vocabulary, "positions",
+        "{ss si s(nnn) sn sn sn sn sn sn sn sn sO sn sL sn sn sn sn sn sd s(dddd) s(dddd)}",
+        "family", i.family, "kind", (int)i.kind, "layers", (Py_ssize_t)i.layers[0],
+        (Py_ssize_t)i.layers[1], (Py_ssize_t)i.layers[2], "width", (Py_ssize_t)i.width, "inner",
+        (Py_ssize_t)i.inner, "heads", (Py_ssize_t)i.heads, "key_heads", (Py_ssize_t)i.key_heads,
+        "head_width", (Py_ssize_t)i.head_width, "vocabulary", (Py_ssize_t)i.vocabulary, "positions",
         (Py_ssize_t)i.positions, "recommended", (Py_ssize_t)i.recommended, "has_logits",
         i.has_logits ? Py_True : Py_False, "labels", (Py_ssize_t)i.labels, "parameters",
         (long long)i.parameters, "file_bytes", (Py_ssize_t)i.file_bytes, "memory_bytes",
         (Py_ssize_t)i.memory_bytes, "image_size", (Py_ssize_t)i.image_size, "patch",
-        (Py_ssize_t)i.patch, "channels", (Py_ssize_t)i.channels, "length_penalty",
-        i.length_penalty);
+        (Py_ssize_t)i.patch, "channels", (Py_ssize_t)i.channels, "length_penalty", i.length_penalty,
+        "image_mean", (double)i.image_mean[0], (double)i.image_mean[1], (double)i.image_mean[2],
+        (double)i.image_mean[3], "image_deviation", (double)i.image_deviation[0],
+        (double)i.image_deviation[1], (double)i.image_deviation[2], (double)i.image_deviation[3]);
 }
 
 static PyObject *model_describe(PyObject *object, PyObject *unused)

@@ -598,6 +598,11 @@ def test_an_image_encoder(tmp_path: Path, name: str, marks: int) -> None:
     pixels = np.random.default_rng(1).standard_normal((2, 3, 16, 16)).astype("float32")
     with torch.no_grad():
         expected = theirs(torch.tensor(pixels)).last_hidden_state.numpy()
+    assert model.info.image_mean == model.info.image_deviation == (0.5,) * 4
+    scale = '{"image_mean": [0, 0.25, 1], "image_std": [1, 0.5, 2]}'
+    (tmp_path / "preprocessor_config.json").write_text(scale)
+    info = mha.Model.open(tmp_path).info
+    assert info.image_mean[:3] == (0, 0.25, 1) and info.image_deviation[:3] == (1, 0.5, 2)
     found = model.run(pixels=pixels, streams=True)
     rows = 16 + marks
     assert abs(found.hidden.reshape(2, rows, 32) - expected).max() < 1e-4

@@ -291,3 +291,15 @@ void mhai_blocks_from_f32(mha_dtype type, const float *x, ptrdiff_t count, void 
             write_q4_1(x + n, block);
     }
 }
+
+mha_status mha_row_from_f32(mha_dtype type, const float *from, ptrdiff_t count, void *row)
+{
+    if (!mhai_can_quantize(type))
+        return MHA_ERR_DTYPE;
+    if (count < 0 || count % mhai_block_length(type) != 0)
+        return MHA_ERR_SHAPE;
+    if (count > 0 && (!from || !row))
+        return MHA_ERR_NULL;
+    mhai_blocks_from_f32(type, from, count, row);
+    return MHA_OK;
+}

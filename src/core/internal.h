@@ -353,6 +353,8 @@ mha_status mhai_kernels_for(const mha_options *message, const mhak_table **kerne
 mha_status mhai_native_for(const mha_options *message, const mhak_native **native);
 /* Can this CPU run the tables of that name? */
 bool mhai_cpu_runs(const char *isa);
+/* The number of CPUs that this process may use, at least 1. */
+int mhai_cpu_count(void);
 
 /* The pool, or NULL where a run of about so many multiplications and additions, and 8 for each
  * weight or key that is read, is too short to hand out. An executor decides for itself. */

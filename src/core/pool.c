@@ -9,13 +9,9 @@
  * condition. How long it polls adapts to how long it had to wait: longer if a little more would
  * have been enough, shorter if it was in vain, as for a pool that is rarely used.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE /* sched_getaffinity */
-#endif
 #include "core/internal.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
@@ -238,19 +234,6 @@ mha_pool *mhai_pool_worth(mha_pool *pool, double operations)
 
 /* ------------------------------------------------------ create and free ----- */
 
-static int cpus_of_process(void)
-{
-#if defined(__EMSCRIPTEN__)
-    return 1;
-#else
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    const int count = CPU_COUNT(&set);
-    return count < MHA_MAX_THREADS ? count : MHA_MAX_THREADS;
-#endif
-}
-
 static mha_pool *allocate(int threads)
 {
     mha_pool *const pool = calloc(1, sizeof *pool + sizeof(pthread_t) * (size_t)threads);
@@ -275,7 +258,7 @@ mha_status mha_pool_create(mha_pool **pool, int threads)
     if (threads < 0 || threads > MHA_MAX_THREADS)
         return MHA_ERR_THREAD;
     if (threads == 0)
-        threads = cpus_of_process();
+        threads = (int)mhai_min(mhai_cpu_count(), MHA_MAX_THREADS);
     mha_pool *const made = allocate(threads);
     if (!made)
         return MHA_ERR_MEMORY;

@@ -61,6 +61,27 @@ static bool find_type(safetensors_type type, mha_dtype *result)
     return false;
 }
 
+/* Whether the matrices of bytes in a file are blocks of MHA_Q8_0. */
+static bool has_blocks(const safetensors_file *file)
+{
+    for (size_t n = 0; n < file->pair_count; n++)
+        if (strcmp(file->pairs[n].key, WEIGHT_BLOCKS) == 0)
+            return strcmp(file->pairs[n].value, WEIGHT_BLOCKS_Q8_0) == 0;
+    return false;
+}
+
+/* Makes a matrix of bytes one of blocks, if it is one. */
+static void find_blocks(const safetensors_file *file, const safetensors_tensor *t,
+                        weight_tensor *tensor)
+{
+    enum { ELEMENTS = 32, BYTES = 2 + ELEMENTS }; /* of a block: a scale of f16, then bytes */
+    if (t->type != SAFETENSORS_U8 || t->rank != 2 || t->shape[1] % BYTES != 0 || !has_blocks(file))
+        return;
+    tensor->usable = true;
+    tensor->type = MHA_Q8_0;
+    tensor->shape[1] = t->shape[1] / BYTES * ELEMENTS;
+}
+
 static weight_tensor from_safetensors(const weight_file *file, const safetensors_tensor *t)
 {
     const unsigned char *const data =
@@ -72,6 +93,7 @@ static weight_tensor from_safetensors(const weight_file *file, const safetensors
     tensor.usable = find_type(t->type, &tensor.type) && t->rank <= WEIGHT_RANK_MAX;
     for (size_t n = 0; n < t->rank && n < WEIGHT_RANK_MAX; n++)
         tensor.shape[n] = t->shape[n];
+    find_blocks(file->safetensors, t, &tensor);
     return tensor;
 }
 

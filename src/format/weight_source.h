@@ -22,13 +22,18 @@
 
 enum { WEIGHT_RANK_MAX = 4 };
 
+/* A safetensors file whose metadata have this key with the value "Q8_0" has matrices of MHA_Q8_0:
+ * tensors of U8, whose last axis counts bytes. mha_model_save() writes such files. */
+#define WEIGHT_BLOCKS "mha_blocks"
+#define WEIGHT_BLOCKS_Q8_0 "Q8_0"
+
 typedef struct weight_tensor {
     const char *name;
     bool usable;    /* false: elements that are not weights of libmha, such as I64, or I8, which
-                     * has no scales */
+                     * has no scales; and U8, unless the metadata have WEIGHT_BLOCKS */
     mha_dtype type; /* only if usable */
     int rank;       /* a tensor of more than WEIGHT_RANK_MAX axes is not usable */
-    uint64_t shape[WEIGHT_RANK_MAX]; /* the last axis is contiguous, also for GGUF */
+    uint64_t shape[WEIGHT_RANK_MAX]; /* in elements; the last axis is contiguous, also for GGUF */
     const void *data;
     uint64_t bytes;
 } weight_tensor;

@@ -190,6 +190,9 @@ static bool keep_input(const run *r, computation *steps)
     steps->columns = h->columns;
     steps->width = config->width;
     steps->norm_first = config->form == FORM_LABORATORY;
+    steps->norm = MHA_NORM_LAYER;
+    steps->norm_eps = ROW_NORM_EPSILON;
+    steps->turn.query_factor = 1.0;
     return keep(r, steps, &steps->input, r->normed) &&
            (!cross ||
             computation_copy(&steps->memory, r->memory, (ptrdiff_t)steps->columns * steps->width));

@@ -20,6 +20,7 @@ void computation_free(computation *s)
                              s->joined, s->ff_input, s->inside, s->ff_added, s->result};
     for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++)
         free(arrays[n]);
+    free(s->turn.angles);
     *s = (computation){.kind = s->kind, .layer = s->layer};
 }
 

@@ -17,6 +17,19 @@
 
 #include "translator/head_settings.h"
 
+/*
+ * What is done with queries and keys after W_Q and W_K, in this order: the numbers of every head
+ * are normed; pairs of them are rotated, pair n of the row at position p by p * angles[n]; and
+ * queries get a factor, so that scores are q . k / sqrt(width of a head) in all models. All zero
+ * but the factor 1: nothing.
+ */
+typedef struct head_turn {
+    bool normed, neighbours; /* pairs are 2n and 2n + 1, else n and n + angle_count */
+    double *angles;          /* [angle_count] in radians */
+    int angle_count;
+    double query_factor;
+} head_turn;
+
 /* Matrices that are not known, or that the model does not have, are NULL. [rows][width], if no
  * other shape is given. */
 typedef struct computation {
@@ -24,6 +37,9 @@ typedef struct computation {
     int layer;
     int rows, columns, width, inner; /* inner: of the feed-forward; 0: not known */
     bool norm_first;
+    mha_norm norm; /* of the stream; its variances get norm_eps */
+    float norm_eps;
+    head_turn turn;
     float *words, *codes; /* of layer 0: embeddings and position codes, whose sum is the stream */
     float *stream;        /* before the attention */
     float *input;         /* what W_Q reads; in self-attention W_K and W_V, too */

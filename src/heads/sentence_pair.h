@@ -14,6 +14,8 @@ typedef struct pair_request {
     const char *text;
     const char *target;                      /* the translation; NULL: the model's own */
     const uint8_t *changes[ATTENTION_KINDS]; /* [layers][heads] of head_mode; NULL: none */
+    const uint8_t *picture; /* of a model that reads pictures, [channels][size][size]; NULL: `text`
+                             * names its file */
 } pair_request;
 
 /* Its tokens point into it, so it must not be moved or copied. */

@@ -74,13 +74,13 @@ static double log_likelihood(const capture *c)
     return sum;
 }
 
-/* 1 - the cosine of two vectors of length 1. */
+/* 1 - the cosine of two vectors of length 1, but for rounding; of equal ones it is 0. */
 static double turn(const capture *a, const capture *b)
 {
     double product = 0.0;
     for (int n = 0; n < a->vector_width; n++)
         product += (double)a->vector[n] * (double)b->vector[n];
-    return 1.0 - product;
+    return product < 1.0 ? 1.0 - product : 0.0;
 }
 
 double subject_loss(const subject *s, const capture *plain, const capture *changed)

@@ -41,6 +41,13 @@ typedef struct subject_side {
 /* A translation whose confidence is lower is shown as unsure. */
 #define SUBJECT_UNSURE 0.35
 
+/* What is known of a picture beside its pixels. */
+typedef struct subject_picture {
+    int marks, across;  /* tokens before the patches; patches along a side */
+    const bool *object; /* [across * across] the patch shows the object, not the ground; NULL: it is
+                         * not known what is ground, see picture_object.h */
+} subject_picture;
+
 /* A text as a model reads it. */
 typedef struct subject_text {
     const char *text;        /* made printable */
@@ -54,6 +61,7 @@ typedef struct subject_text {
     const corpus_pair *gold; /* the grammar's relations; NULL: not known */
     const char *no_gold;     /* why not; NULL: the grammar is not that of the model */
     const char *outside;     /* why the grammar of the model does not have it; NULL: it does */
+    subject_picture picture; /* of a model that reads pictures; else across is 0 */
     bool too_long;           /* it could not be read: the model has not enough positions */
     void *memory;            /* of the implementation */
 } subject_text;

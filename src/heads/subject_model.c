@@ -211,7 +211,7 @@ static bool read_sides(const subject *s, const pair_request *request, mha_pool *
     const bool encodes = s->shape.layers[ATTENTION_ENCODER] > 0, decodes = subject_predicts(s);
     model_side *const own = &m->sides[encodes ? TRANSFORMER_SOURCE : TRANSFORMER_TARGET];
     if (s->reads_pictures && !request->target)
-        return subject_picture_read(s, request->text, m, message);
+        return subject_picture_read(s, request, m, message);
     if (request->target && !(encodes && decodes)) {
         snprintf(message, SUBJECT_MESSAGE_MAX,
                  "--to: this model reads one text and has no second one; leave --to out");
@@ -249,6 +249,7 @@ static bool read_text(const subject *s, const pair_request *request, mha_pool *p
     text->source = m->sides[TRANSFORMER_SOURCE].side;
     text->target = m->sides[TRANSFORMER_TARGET].side;
     text->expected = m->expected;
+    text->picture = m->picture;
     return true;
 }
 
@@ -262,6 +263,7 @@ static void free_text(subject_text *text)
     free(m->given);
     free(m->translation);
     free(m->pixels);
+    free(m->object);
     free(m);
 }
 

@@ -26,6 +26,8 @@ typedef struct model_text {
     double confidence; /* of a translation that was written; else 0 */
     bool too_long;     /* for the positions of the model */
     float *pixels;     /* of a model that reads pictures, [channels][size][size] */
+    bool *object;      /* of its patches, see subject_picture; or NULL */
+    subject_picture picture;
 } model_text;
 
 static inline const mha_model *model_of(const subject *s)
@@ -58,7 +60,7 @@ void model_continues(const mha_tokenizer *tokenizer, const int32_t *ids, ptrdiff
                      bool *continues);
 
 /* Reads a picture as the text of a model that reads pictures (subject_picture.c). */
-bool subject_picture_read(const subject *subject, const char *path, model_text *text,
+bool subject_picture_read(const subject *subject, const pair_request *request, model_text *text,
                           char *message);
 
 /* What a run returns for the steps of computation.h; NULL: they are not requested. */
@@ -77,6 +79,10 @@ bool model_steps_make(model_steps *steps, const subject *subject, const capture_
 bool model_steps_fill(const model_steps *steps, const subject *subject, const capture *capture,
                       const capture_options *options);
 void model_steps_free(model_steps *steps);
+
+/* The factor that queries of a capture have, so that scores are q . k / sqrt(width) in all models.
+ */
+double query_factor(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer, int width);
 
 /* subject_methods.run of a model. */
 capture *subject_model_run(const subject *subject, const subject_text *text,

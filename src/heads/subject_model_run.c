@@ -168,21 +168,25 @@ static void spread(const running *r, const capture_heads *h, const float *from, 
                (size_t)cells * sizeof *to);
 }
 
-/* Vectors of a layer that were not captured as they are shown. The page computes q . k / sqrt(D),
- * so a model with another factor has it in q. */
+double query_factor(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer, int width)
+{
+    const double factor = (double)model_score_scale(model, kind, layer) * sqrt((double)width);
+    return fabs(factor - 1.0) > 1e-6 ? factor : 1.0;
+}
+
+/* Vectors of a layer that were not captured as they are shown. */
 static mha_status finish_layer(running *r, const mha_capture *from, int n)
 {
     capture_heads *const h = &r->c->kind[from->kind];
     const mha_model *const model = model_of(r->subject);
     const ptrdiff_t first = from->layer * h->heads, D = h->width;
     const float *const values = r->values + n * (ptrdiff_t)key_cells(r);
-    const double scale =
-        (double)model_score_scale(model, from->kind, from->layer) * sqrt((double)D);
+    const double factor = query_factor(model, from->kind, from->layer, h->width);
     h->scores_differ |= model_scores_differ(model, from->kind, from->layer);
     spread(r, h, r->keys + n * (ptrdiff_t)key_cells(r), h->k + first * h->columns * D);
     spread(r, h, values, h->v + first * h->columns * D);
-    for (ptrdiff_t c = 0; fabs(scale - 1.0) > 1e-6 && c < (ptrdiff_t)h->heads * h->rows * D; c++)
-        h->q[first * h->rows * D + c] *= (float)scale;
+    for (ptrdiff_t c = 0; factor != 1.0 && c < (ptrdiff_t)h->heads * h->rows * D; c++)
+        h->q[first * h->rows * D + c] *= (float)factor;
     if (!h->value_norms)
         return MHA_OK;
     return model_value_norms(model, from->kind, from->layer, values, h->columns,

@@ -128,6 +128,24 @@ static bool fill_steps(const subject *s, const model_steps *from, computation *t
     return fine;
 }
 
+/* False: out of memory. */
+static bool fill_turn(const subject *s, const capture_heads *h, computation *to)
+{
+    const mha_attention_kind kind = (mha_attention_kind)to->kind;
+    const mha_rope rope = model_rotation(model_of(s), kind, to->layer);
+    to->turn = (head_turn){.normed = model_norms_heads(model_of(s), kind),
+                           .neighbours = rope.pairs == MHA_ROPE_NEIGHBOURS,
+                           .query_factor = query_factor(model_of(s), kind, to->layer, h->width)};
+    if (rope.pairs == MHA_ROPE_NONE)
+        return true;
+    to->turn.angle_count = (int)(rope.width / 2);
+    to->turn.angles = malloc((size_t)rope.width * sizeof *to->turn.angles + 1);
+    for (int n = 0; to->turn.angles && n < to->turn.angle_count; n++)
+        to->turn.angles[n] = rope.frequencies ? (double)rope.frequencies[n]
+                                              : pow(rope.base, -2.0 * n / (double)rope.width);
+    return to->turn.angles;
+}
+
 bool model_steps_fill(const model_steps *from, const subject *s, const capture *c,
                       const capture_options *options)
 {
@@ -138,6 +156,9 @@ bool model_steps_fill(const model_steps *from, const subject *s, const capture *
         to->rows = c->kind[kind].rows;
         to->columns = c->kind[kind].columns;
         to->width = (int)from->width;
+        to->norm = model_norm_kind(model_of(s), &to->norm_eps);
+        if (!fill_turn(s, &c->kind[kind], to))
+            return false;
         const bool streamed = kind != ATTENTION_ENCODER || c->target_count == 0;
         if (streamed && !fill_steps(s, from, to))
             return false;

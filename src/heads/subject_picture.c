@@ -1,93 +1,31 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The text of a model that reads pictures is the name of a picture: a file of PGM or PPM (P5, P6),
- * which is scaled to the size that the model reads. Its tokens are the marks of the model and then
- * the patches, row by row: "1.3" is the third patch of the first row.
+ * The text of a model that reads pictures is the name of a picture: a PNG, PGM or PPM file, which
+ * is scaled to the size that the model reads, and its pixels as the model's files say. Its tokens
+ * are the marks of the model and then the patches, row by row: "1.3" is the third patch of the
+ * first row.
  */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "heads/picture_object.h"
 #include "heads/subject_model_parts.h"
 #include "model/inspect.h"
+#include "picture/picture_file.h"
+#include "picture/picture_resize.h"
 
-enum { SIDE_MAX = 16384 };
-
-typedef struct picture {
-    int width, height, channels;
-    unsigned char *bytes; /* [height][width][channels] */
-} picture;
-
-static bool wrong(char *message, const char *path, const char *what)
+/* bytes[channels][size][size] of the file. */
+static bool read_file(const mha_model_info *info, const char *path, uint8_t *bytes, char *message)
 {
-    snprintf(message, SUBJECT_MESSAGE_MAX, "%.200s: %s", path, what);
-    return false;
-}
-
-/* A number of the header, after white space and comments; -1: there is none. */
-static int read_number(FILE *file)
-{
-    int c = getc(file), number = 0;
-    while (isspace(c) || c == '#') {
-        if (c == '#')
-            while (c != '\n' && c != EOF)
-                c = getc(file);
-        c = getc(file);
+    char why[PICTURE_MESSAGE_MAX];
+    picture p;
+    if (!picture_file_read(path, &p, why)) {
+        snprintf(message, SUBJECT_MESSAGE_MAX, "the model reads pictures, but %s", why);
+        return false;
     }
-    if (!isdigit(c))
-        return -1;
-    for (; isdigit(c) && number <= SIDE_MAX; c = getc(file))
-        number = 10 * number + (c - '0');
-    return number;
-}
-
-static bool read_file(picture *p, FILE *file, const char *path, char *message)
-{
-    const bool magic = getc(file) == 'P';
-    const int kind = getc(file);
-    if (!magic || (kind != '5' && kind != '6'))
-        return wrong(message, path,
-                     "the model reads pictures; give the name of a PGM or PPM file (P5, P6)");
-    p->channels = kind == '6' ? 3 : 1;
-    p->width = read_number(file);
-    p->height = read_number(file);
-    const int most = read_number(file);
-    if (p->width < 1 || p->width > SIDE_MAX || p->height < 1 || p->height > SIDE_MAX || most != 255)
-        return wrong(message, path, "not a picture with values up to 255");
-    const size_t size = (size_t)p->width * (size_t)p->height * (size_t)p->channels;
-    p->bytes = malloc(size);
-    if (!p->bytes)
-        return wrong(message, path, "out of memory");
-    return fread(p->bytes, 1, size, file) == size || wrong(message, path, "the picture is cut off");
-}
-
-/* The value at a place between the pixels, 0 to 255. */
-static double value_at(const picture *p, double x, double y, int channel)
-{
-    const int x0 = x < 0 ? 0 : (int)x, y0 = y < 0 ? 0 : (int)y;
-    const int x1 = x0 + 1 < p->width ? x0 + 1 : x0, y1 = y0 + 1 < p->height ? y0 + 1 : y0;
-    const double fx = x < 0 ? 0 : x - x0, fy = y < 0 ? 0 : y - y0;
-    const int c = p->channels == 1 ? 0 : channel;
-#define AT(column, row)                                                                         \
-    ((double)                                                                                   \
-         p->bytes[((size_t)(row) * (size_t)p->width + (size_t)(column)) * (size_t)p->channels + \
-                  (size_t)c])
-    return (AT(x0, y0) * (1 - fx) + AT(x1, y0) * fx) * (1 - fy) +
-           (AT(x0, y1) * (1 - fx) + AT(x1, y1) * fx) * fy;
-#undef AT
-}
-
-/* pixels[channels][size][size] = the picture, scaled, with values from -1 to 1. */
-static void scale(const picture *p, int size, int channels, float *pixels)
-{
-    for (int c = 0; c < channels; c++)
-        for (int y = 0; y < size; y++)
-            for (int x = 0; x < size; x++) {
-                const double at_x = (x + 0.5) * p->width / size - 0.5;
-                const double at_y = (y + 0.5) * p->height / size - 0.5;
-                *pixels++ = (float)(value_at(p, at_x, at_y, c) / 127.5 - 1.0);
-            }
+    const bool fine = picture_input(&p, (int)info->image_size, (int)info->channels, bytes);
+    picture_free(&p);
+    return fine || model_out_of_memory(message);
 }
 
 /* The marks of the model, then its patches. */
@@ -107,28 +45,56 @@ static void list_patches(model_side *m, int marks, int patches)
     m->side.count = marks + patches * patches;
 }
 
-bool subject_picture_read(const subject *s, const char *path, model_text *m, char *message)
+/* What the model reads, and which of its patches show the object. False: out of memory. */
+static bool take_bytes(const subject *s, const mha_model_info *info, const uint8_t *bytes,
+                       model_text *m)
+{
+    const int side = (int)info->image_size, channels = (int)info->channels;
+    const size_t pixels = (size_t)side * (size_t)side;
+    const picture_grid grid = {.side = side,
+                               .channels = channels,
+                               .patch = (int)info->patch,
+                               .stride = model_picture_stride(model_of(s)),
+                               .across = model_picture_across(model_of(s))};
+    m->pixels = malloc((size_t)channels * pixels * sizeof *m->pixels);
+    m->object = malloc((size_t)grid.across * (size_t)grid.across * sizeof *m->object);
+    if (!m->pixels || !m->object)
+        return false;
+    for (size_t n = 0; n < (size_t)channels * pixels; n++) {
+        const size_t c = n / pixels;
+        m->pixels[n] = ((float)bytes[n] / 255.0f - info->image_mean[c]) / info->image_deviation[c];
+    }
+    m->picture =
+        (subject_picture){.marks = model_picture_marks(model_of(s)), .across = grid.across};
+    if (picture_object_find(&grid, bytes, m->object))
+        m->picture.object = m->object;
+    return true;
+}
+
+bool subject_picture_read(const subject *s, const pair_request *request, model_text *m,
+                          char *message)
 {
     mha_model_info info = {.size = sizeof info};
     mha_model_get_info(model_of(s), &info);
-    const int size = (int)info.image_size, marks = model_picture_marks(model_of(s));
-    const int patches = model_picture_across(model_of(s));
+    const int marks = model_picture_marks(model_of(s)), across = model_picture_across(model_of(s));
+    const size_t size = (size_t)info.channels * (size_t)info.image_size * (size_t)info.image_size;
     model_side *const side = &m->sides[TRANSFORMER_SOURCE];
-    picture p = {0};
-    FILE *const file = fopen(path, "rb");
-    if (!file)
-        return wrong(message, path, "cannot be opened; give the name of a PGM or PPM picture");
-    bool fine = read_file(&p, file, path, message) &&
-                model_side_make(side, marks + patches * patches, message);
-    fclose(file);
-    if (fine) {
-        m->pixels = malloc((size_t)info.channels * (size_t)size * (size_t)size * sizeof *m->pixels);
-        fine = m->pixels || wrong(message, path, "out of memory");
+    if (info.channels != 1 && info.channels != 3) {
+        snprintf(message, SUBJECT_MESSAGE_MAX,
+                 "the model reads pictures of %td channels; grey or coloured ones can be given",
+                 info.channels);
+        return false;
     }
+    uint8_t *const own = request->picture ? NULL : malloc(size);
+    bool fine = request->picture || own || model_out_of_memory(message);
+    if (fine && own)
+        fine = read_file(&info, request->text, own, message);
+    fine = fine && model_side_make(side, marks + across * across, message);
     if (fine) {
-        scale(&p, size, (int)info.channels, m->pixels);
-        list_patches(side, marks, patches);
+        list_patches(side, marks, across);
+        fine =
+            take_bytes(s, &info, own ? own : request->picture, m) || model_out_of_memory(message);
     }
-    free(p.bytes);
+    free(own);
     return fine;
 }

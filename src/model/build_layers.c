@@ -29,7 +29,7 @@ static mha_status build_norms(model_builder *builder, const bound_norms *bound, 
 
 /* --------------------------------------------------------------- attention ----- */
 
-static mha_rope rope_of(const stack_description *stack, int layer)
+mha_rope model_rope(const stack_description *stack, int layer)
 {
     const attention_description *const a = &stack->attention;
     if (stack->embedding.position != POSITION_ROTARY)
@@ -79,7 +79,7 @@ static mha_status pack_attention(model_builder *builder, layer_place place,
         .D = stack->attention.head_width,
         .stored = build_type(builder->model, linears, 4),
         .norm = q_norm || k_norm ? stack->attention.qk_norm : MHA_NORM_NONE,
-        .rope = cross ? (mha_rope){.pairs = MHA_ROPE_NONE} : rope_of(stack, place.layer),
+        .rope = cross ? (mha_rope){.pairs = MHA_ROPE_NONE} : model_rope(stack, place.layer),
         .message = reason,
         .message_size = sizeof reason,
         .arena = builder->model->arena,

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/image_scale.h"
 #include "model/families.h"
 
 /* ------------------------------------------------------------- conditions ----- */
@@ -174,6 +175,7 @@ void description_begin(model_description *d, const model_family *family)
     d->kind = family->kind;
     u->begin = u->end = u->pad = u->decoder_start = u->first = -1;
     u->length_penalty = 1.0;
+    image_scale_default(MHA_IMAGE_CHANNELS, u->image_mean, u->image_deviation);
 }
 
 mha_status describe_config(model_description *d, const model_family **family,

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/image_scale.h"
+
 static bool read_token(const json_value *value, int32_t *token)
 {
     int64_t number;
@@ -75,6 +77,18 @@ mha_status describe_tokens(const config_reader *r, model_usage *usage)
     read_token(json_tree_member(r->object, "decoder_start_token_id"), &usage->decoder_start);
     read_token(json_tree_member(r->object, "forced_bos_token_id"), &usage->first);
     return read_length_penalty(r, &usage->length_penalty);
+}
+
+mha_status describe_pixels(const config_reader *r, model_description *d)
+{
+    model_usage *const u = &d->usage;
+    if (d->channels > MHA_IMAGE_CHANNELS ||
+        image_scale_read(r->object, d->channels, u->image_mean, u->image_deviation))
+        return MHA_OK;
+    return config_fail(r, MHA_ERR_FORMAT,
+                       "\"image_mean\" and \"image_std\" must have %d numbers each, the second "
+                       "above 0",
+                       d->channels);
 }
 
 /* -------------------------------------------------------- sentence encoders ----- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The files of sentence-transformers that say how one vector is made of a text. */
+/* Files beside config.json: those of sentence-transformers, which say how one vector is made of a
+ * text, and how the pixels of pictures are scaled. */
 #ifndef MODEL_DESCRIBE_USAGE_H
 #define MODEL_DESCRIBE_USAGE_H
 
@@ -16,5 +17,7 @@ mha_status describe_modules(const config_reader *r, model_usage *usage,
 mha_status describe_pooling(const config_reader *r, model_usage *usage);
 /* sentence_bert_config.json */
 mha_status describe_sentences(const config_reader *r, model_usage *usage);
+/* preprocessor_config.json, after the number of channels */
+mha_status describe_pixels(const config_reader *r, model_description *description);
 
 #endif

@@ -95,6 +95,7 @@ typedef struct model_usage {
     int32_t first; /* token that is always generated first (BART's forced_bos_token_id); -1 */
     double length_penalty; /* for a beam search; 1: the files do not say */
     bool source_end;       /* the source text of an encoder-decoder ends with the end mark */
+    float image_mean[MHA_IMAGE_CHANNELS], image_deviation[MHA_IMAGE_CHANNELS]; /* of pixels / 255 */
 } model_usage;
 
 /* A head that the files do not have any more. */

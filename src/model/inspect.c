@@ -63,6 +63,32 @@ bool model_scores_differ(const mha_model *model, mha_attention_kind kind, ptrdif
     return a && (a->softcap != 0.0f || (relative && kind != MHA_ATTENTION_CROSS));
 }
 
+mha_rope model_rotation(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer)
+{
+    const stack_description *const stack = &model->files.description.stack[attention_stack(kind)];
+    if (kind == MHA_ATTENTION_CROSS || !model_attention_at(model, kind, layer))
+        return (mha_rope){.pairs = MHA_ROPE_NONE};
+    mha_rope rope = model_rope(stack, (int)layer);
+    if (rope.width == 0)
+        rope.width = stack->attention.head_width;
+    if (rope.base == 0.0)
+        rope.base = 10000.0;
+    return rope;
+}
+
+bool model_norms_heads(const mha_model *model, mha_attention_kind kind)
+{
+    const attention_description *const a =
+        &model->files.description.stack[attention_stack(kind)].attention;
+    return a->qk_norm != MHA_NORM_NONE;
+}
+
+mha_norm model_norm_kind(const mha_model *model, float *eps)
+{
+    *eps = model->files.description.norm_eps;
+    return model->files.description.norm;
+}
+
 int32_t model_decoder_start(const mha_model *model)
 {
     return model->files.description.usage.decoder_start;

@@ -24,6 +24,16 @@ float model_score_scale(const mha_model *model, mha_attention_kind kind, ptrdiff
 /* Whether scores have another part than q . k: a position bias (T5), or a cap. */
 bool model_scores_differ(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer);
 
+/* How queries and keys are rotated, with width and base or frequencies, which belong to the model;
+ * MHA_ROPE_NONE: they are not. */
+mha_rope model_rotation(const mha_model *model, mha_attention_kind kind, ptrdiff_t layer);
+
+/* Whether the queries and keys of every head are normed, before they are rotated. */
+bool model_norms_heads(const mha_model *model, mha_attention_kind kind);
+
+/* The kind of all norms of the stream, and what is added to their variances. */
+mha_norm model_norm_kind(const mha_model *model, float *eps);
+
 /* The first token that the decoder of an encoder-decoder reads; -1: the files do not say. */
 int32_t model_decoder_start(const mha_model *model);
 

@@ -183,6 +183,8 @@ mha_status mha_model_get_info(const mha_model *model, mha_model_info *info)
                              .patch = d->patch,
                              .channels = d->channels,
                              .length_penalty = d->usage.length_penalty};
+    memcpy(info->image_mean, d->usage.image_mean, sizeof info->image_mean);
+    memcpy(info->image_deviation, d->usage.image_deviation, sizeof info->image_deviation);
     for (int kind = 0; kind < MHA_ATTENTION_KINDS; kind++) {
         const int layers = model->stack[attention_stack((mha_attention_kind)kind)].layers;
         for (int n = 0; n < layers; n++)

@@ -106,6 +106,11 @@ static mha_status read_sentences(void *to, const config_reader *r)
     return describe_sentences(r, to);
 }
 
+static mha_status read_pixels(void *to, const config_reader *r)
+{
+    return describe_pixels(r, to);
+}
+
 static mha_status read_pooling(void *to, const config_reader *r)
 {
     return describe_pooling(r, to);
@@ -134,6 +139,8 @@ static mha_status read_usage(const opening *o)
         status = with_json(o, "modules.json", read_modules, &modules);
     if (!status)
         status = with_json(o, "sentence_bert_config.json", read_sentences, usage);
+    if (!status && o->files->description.kind == MHA_MODEL_IMAGE_ENCODER)
+        status = with_json(o, "preprocessor_config.json", read_pixels, &o->files->description);
     if (status || !modules.folder[0])
         return status;
     snprintf(name, sizeof name, "%s/config.json", modules.folder);

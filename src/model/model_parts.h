@@ -119,6 +119,9 @@ static inline const bound_attention *model_bound_at(const mha_model *model, mha_
     return kind == MHA_ATTENTION_CROSS ? &at->cross : &at->self;
 }
 
+/* How a layer of self-attention rotates its queries and keys. */
+mha_rope model_rope(const stack_description *stack, int layer);
+
 /* The longest sequence that a model without a limit gets room for, where the caller names none. */
 enum { MODEL_DEFAULT_TOKENS = 1024 };
 

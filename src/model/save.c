@@ -146,9 +146,12 @@ mha_status mha_model_save(const mha_model *model, const char *path, const mha_sa
                       .path = plain,
                       .zeros = config->zeros,
                       .replace = config->replace,
+                      .shrink = config->storage == MHA_STORE_Q8,
                       .message = config->message,
                       .message_size = config->message_size};
-    const mha_status status = save(&s);
+    mha_status status = model->files.source ? saving_check_storage(&s, config->storage) : MHA_OK;
+    if (!status)
+        status = save(&s);
     free(plain);
     return status;
 }

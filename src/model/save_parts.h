@@ -5,6 +5,7 @@
  *      save.c           the public function: checks, single files
  *      save_changes.c   which rows and columns of which tensors are written
  *      save_tensors.c   model.safetensors of the new folder
+ *      save_storage.c   its matrices in a smaller type
  *      save_config.c    its config.json
  *      save_folder.c    its other files; the whole folder appears at once
  */
@@ -32,6 +33,7 @@ typedef struct model_saving {
     const mha_model *model;
     const char *path;
     bool zeros, replace;
+    bool shrink; /* matrices become MHA_Q8_0 */
     char *message;
     size_t message_size;
     bool split;            /* layers that share their weights in the file get their own */
@@ -55,6 +57,14 @@ const saved_tensor *saving_find(const model_saving *s, const weight_tensor *tens
 /* Writes model.safetensors and config.json to these paths. */
 mha_status saving_write_tensors(const model_saving *s, const char *path);
 mha_status saving_write_config(const model_saving *s, const char *path);
+
+/* Whether a tensor to be written becomes one of MHA_Q8_0; then its bytes, for free(), and the bytes
+ * of a row. NULL: out of memory. */
+bool saving_shrinks(const safetensors_item *item);
+void *saving_shrink(const safetensors_item *item, uint64_t *row_bytes);
+
+/* Whether the matrices of a model can be shrunk; else after a message. */
+mha_status saving_check_storage(const model_saving *s, mha_model_storage storage);
 
 /* Writes bytes to a new file. */
 mha_status saving_write_bytes(const model_saving *s, const char *path, const void *bytes,

@@ -18,7 +18,7 @@ typedef struct made_tensor {
     uint64_t shape[2];
     void *data;
     char *name;
-} made_tensor;
+} made_tensor; /* data and shape: if it is changed or shrunk */
 
 typedef struct tensor_list {
     const model_saving *s;
@@ -86,6 +86,25 @@ static bool make_data(const model_saving *s, const saved_tensor *t, made_tensor 
     return true;
 }
 
+/* Makes a matrix smaller, if it is one that can be. False: out of memory. */
+static bool shrink(made_tensor *made, safetensors_item *item)
+{
+    if (!saving_shrinks(item))
+        return true;
+    uint64_t row_bytes;
+    void *const bytes = saving_shrink(item, &row_bytes);
+    if (!bytes)
+        return false;
+    made->shape[0] = item->shape[0];
+    made->shape[1] = row_bytes;
+    free(made->data);
+    made->data = bytes;
+    item->type = SAFETENSORS_U8;
+    item->shape = made->shape;
+    item->data = bytes;
+    return true;
+}
+
 /* --------------------------------------------------------------------- list ----- */
 
 /* Whether a tensor belongs to the layer that all others share. */
@@ -118,7 +137,8 @@ static bool add_item(tensor_list *list, const weight_tensor *tensor, const safet
         made->name = name_for(item->name, group, layer);
         to->name = made->name;
     }
-    return to->name && (!change || make_data(list->s, change, made, to));
+    return to->name && (!change || make_data(list->s, change, made, to)) &&
+           (!list->s->shrink || shrink(made, to));
 }
 
 static bool fill(tensor_list *list)
@@ -141,7 +161,8 @@ static bool fill(tensor_list *list)
 static mha_status write_list(const tensor_list *list, const char *path)
 {
     const safetensors_file *const file = weight_source_safetensors(list->s->model->files.source);
-    safetensors_pair *const pairs = malloc((file->pair_count + 1) * sizeof *pairs);
+    safetensors_pair *const pairs = malloc((file->pair_count + 2) * sizeof *pairs);
+    size_t count = file->pair_count;
     bool has_format = false;
     if (!pairs)
         return saving_fail(list->s, MHA_ERR_MEMORY, "no memory for the metadata");
@@ -149,10 +170,12 @@ static mha_status write_list(const tensor_list *list, const char *path)
         pairs[n] = file->pairs[n];
         has_format = has_format || strcmp(pairs[n].key, "format") == 0;
     }
-    pairs[file->pair_count] = (safetensors_pair){"format", "pt"};
-    const mha_status status =
-        safetensors_write(path, list->items, list->count, pairs, file->pair_count + !has_format,
-                          list->s->message, list->s->message_size);
+    if (!has_format)
+        pairs[count++] = (safetensors_pair){"format", "pt"};
+    if (list->s->shrink)
+        pairs[count++] = (safetensors_pair){WEIGHT_BLOCKS, WEIGHT_BLOCKS_Q8_0};
+    const mha_status status = safetensors_write(path, list->items, list->count, pairs, count,
+                                                list->s->message, list->s->message_size);
     free(pairs);
     return status;
 }

@@ -34,6 +34,7 @@ char *page_command_text(const page_command *command, const page_sentence *senten
     put_option(file, " --ablation ", command->ablation);
     put_option(file, " --texts ", command->texts);
     put_option(file, " --lecture ", command->lecture);
+    put_option(file, " --store ", command->store);
     if (command->words)
         fputs(" --words", file);
     if (command->study != PAGE_STUDY_SENTENCES)

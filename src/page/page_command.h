@@ -10,6 +10,7 @@ typedef struct page_command {
     const char *output; /* NULL: the page of "mha serve" */
     const char *model_file, *target;
     const char *weights, *tokens, *ablation, *texts, *lecture; /* files */
+    const char *store;                                         /* a type of weights */
     bool words;                                                /* join the pieces of words */
     bool live;                                                 /* with the model inside */
     int study;                                                 /* sentences */

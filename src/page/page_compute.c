@@ -38,6 +38,22 @@ static bool put_numbers(json *j, const char *key, const float *values, ptrdiff_t
     return values == NULL || page_put_text(j, key, page_numbers_text(values, (size_t)count));
 }
 
+/* What is done with queries and keys after their projections; nothing, if nothing is. */
+static void put_turn(json *j, const head_turn *turn)
+{
+    if (!turn->normed && turn->angle_count == 0 && turn->query_factor == 1.0)
+        return;
+    json_open_object(j, "turn");
+    json_bool(j, "normed", turn->normed);
+    json_bool(j, "neighbours", turn->neighbours);
+    json_exact(j, "query_factor", turn->query_factor);
+    json_open_array(j, "angles");
+    for (int n = 0; n < turn->angle_count; n++)
+        json_exact(j, NULL, turn->angles[n]);
+    json_close(j);
+    json_close(j);
+}
+
 static bool put_computation(json *j, const capture_heads *h, const computation *s)
 {
     const ptrdiff_t count = (ptrdiff_t)s->rows * s->width;
@@ -50,6 +66,9 @@ static bool put_computation(json *j, const capture_heads *h, const computation *
     json_integer(j, "width", s->width);
     json_integer(j, "inner", s->inner);
     json_bool(j, "norm_first", s->norm_first);
+    json_string(j, "norm", s->norm == MHA_NORM_RMS ? "rms" : "layer");
+    json_exact(j, "norm_eps", (double)s->norm_eps);
+    put_turn(j, &s->turn);
     const bool fine =
         put_numbers(j, "heads", h->outputs + s->layer * cells, cells) &&
         put_numbers(j, "words", s->words, count) && put_numbers(j, "codes", s->codes, count) &&

@@ -3,13 +3,16 @@
  * The computation of single attentions for the page's view Compute:
  *
  *      "steps": [{"kind": "encoder", "layer": 1, "rows": 9, "columns": 9, "width": 128,
- *                 "inner": 512, "norm_first": true, "heads": "...", "stream": "...", ...}, ...]
+ *                 "inner": 512, "norm_first": true, "norm": "layer", "norm_eps": 1e-05,
+ *                 "turn": {"normed": false, "neighbours": false, "query_factor": 1, "angles": []},
+ *                 "heads": "...", "stream": "...", ...}, ...]
  *      "matrices": [{"kind": "encoder", "layer": 1,
  *                    "q": {"outputs": 128, "inputs": 128, "weight": "...", "bias": "..."}, ...}]
  *
  * Steps have the matrices of heads/computation.h under their names there, as far as they are known,
- * and "heads" [heads][rows][width of a head], the outputs before W_O. Matrices are the same for any
- * sentence. All texts are those of page_numbers_text(). Layers are counted from 1.
+ * "turn" only if something is done with queries and keys, and "heads" [heads][rows][width of a
+ * head], the outputs before W_O. Matrices are the same for any sentence. All texts are those of
+ * page_numbers_text(). Layers are counted from 1.
  */
 #ifndef PAGE_COMPUTE_H
 #define PAGE_COMPUTE_H

@@ -38,7 +38,7 @@ static bool is_field(const char *name, size_t length)
         "view", "sentence", "kind",    "layer", "head",   "heads", "step",   "from",
         "mode", "form",     "stretch", "row",   "column", "sort",  "find",   "other",
         "mix",  "reads",    "gold",    "words", "theme",  "text",  "closed", "stop",
-        "hide", "second",   "patched", "said",  "word"};
+        "hide", "second",   "patched", "said",  "word",   "kernel"};
     for (size_t n = 0; n < sizeof fields / sizeof fields[0]; n++)
         if (strlen(fields[n]) == length && strncmp(fields[n], name, length) == 0)
             return true;

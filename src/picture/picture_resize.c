@@ -105,3 +105,13 @@ void picture_planes(const picture *from, int channels, uint8_t *to)
             to[n] = byte_of(grey);
     }
 }
+
+bool picture_input(const picture *from, int side, int channels, uint8_t *to)
+{
+    picture scaled = picture_resize(from, side, side);
+    if (scaled.pixels)
+        picture_planes(&scaled, channels, to);
+    const bool fine = scaled.pixels != NULL;
+    picture_free(&scaled);
+    return fine;
+}

@@ -14,4 +14,8 @@ picture picture_resize(const picture *from, ptrdiff_t rows, ptrdiff_t columns);
  * becomes three equal colours, and what is transparent shows black. */
 void picture_planes(const picture *from, int channels, uint8_t *to);
 
+/* to[channels][side][side] = a picture of any size as a model with such an input sees it. False: no
+ * memory. */
+bool picture_input(const picture *from, int side, int channels, uint8_t *to);
+
 #endif

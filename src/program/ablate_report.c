@@ -29,10 +29,8 @@ const char *ablate_texts(const ablate_report *r, char room[ABLATE_TEXTS_MAX])
 {
     const int count = r->plain.sentences;
     snprintf(room, ABLATE_TEXTS_MAX, "%d %s%s of %.256s", count,
-             r->are_pairs       ? "sentence pair"
-             : r->texts != NULL ? "text"
-                                : "sentence",
-             count == 1 ? "" : "s", r->texts != NULL ? r->texts : corpus_split_name(r->split));
+             r->texts != NULL ? r->unit : "sentence", count == 1 ? "" : "s",
+             r->texts != NULL ? r->texts : corpus_split_name(r->split));
     return room;
 }
 
@@ -224,8 +222,9 @@ static void print_title(const ablate_report *r)
                r->translates ? "words" : "tokens", percent(r->plain.exact, r->plain.sentences),
                r->translates ? "sentences" : "texts");
     else
-        printf(".\nThe loss of a text is 1 - the cosine of its vector and that of the whole "
-               "model.\n");
+        printf(".\nThe loss of a %s is 1 - the cosine of its vector and that of the whole "
+               "model.\n",
+               r->unit);
     printf("Disabled heads %s. Layers and heads count from 1.\n\n", ablate_mode_words(r->mode));
 }
 

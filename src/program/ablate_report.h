@@ -26,7 +26,7 @@ typedef struct ablate_layer {
 typedef struct ablate_report {
     const char *model, *mode;
     const char *texts; /* the file of texts or pairs; NULL: sentences of the corpus */
-    bool are_pairs;    /* it is one of sentence pairs */
+    const char *unit;  /* "sentence pair", "picture" or "text" */
     bool translates;   /* a translator: words and sentences, not tokens and texts */
     bool predicts;     /* false: an encoder, whose loss is 1 - cosine */
     corpus_split split;

@@ -152,7 +152,7 @@ static int deliver(const ablate_words_request *r, const subject_text *text,
 static int of_text(const ablate_words_request *r)
 {
     const session *const s = &r->setup->session;
-    const pair_request request = {r->text, r->target, {NULL}};
+    const pair_request request = {.text = r->text, .target = r->target};
     char message[SUBJECT_MESSAGE_MAX];
     subject_text text;
     word_losses losses;

@@ -215,7 +215,7 @@ static int run(const ablate_request *r)
     ablate_report report = {.model = r->setup.session.path,
                             .mode = r->mode_name,
                             .texts = heads_setup_file(&r->setup),
-                            .are_pairs = r->setup.pairs_file != NULL,
+                            .unit = heads_setup_unit(&r->setup),
                             .translates = r->setup.session.model != NULL,
                             .predicts = subject_predicts(&r->setup.session.subject),
                             .split = r->setup.split,
@@ -288,6 +288,7 @@ int command_ablate(int argc, char **argv)
     const arg_option options[] = {
         {OPTION_MODEL(&r.setup.model_file, "lab; en-fr with --pairs or a TEXT")},
         {OPTION_TEXTS(&r.setup.texts_file)},
+        {OPTION_IMAGES(&r.setup.images_folder)},
         {OPTION_PAIRS(&r.setup.pairs_file)},
         {"mode", ARG_TEXT, &r.mode_name, "M", "zero, mean or uniform (zero)", 0, 0},
         {"together", ARG_FLAG, &r.together, NULL, "also disable every two heads of one kind", 0, 0},

@@ -13,6 +13,7 @@
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_alignment.h"
+#include "program/heads_pictures.h"
 #include "program/heads_report.h"
 #include "program/heads_table.h"
 #include "program/options.h"
@@ -42,6 +43,11 @@ static const char details[] =
     "sentences with their translations: a head of cross-attention that finds these links in 0.1\n"
     "more of the words than the best fixed offset is \"aligned\".\n"
     "\n"
+    "Of a model that reads pictures, TEXT names a PNG, PGM or PPM file, and --images a set of\n"
+    "them. The roles are then: class token, self, a neighbour (above, below, left, right),\n"
+    "neighbours, same row, same column, border, same part (object or ground), object, broad, far;\n"
+    "and how far the heads of each layer look is printed.\n"
+    "\n"
     "--where takes conditions that must all hold: role=NAME, where the beginning of a name is\n"
     "enough, and columns compared with numbers. Columns for --where and --sort:\n"
     "  layer head score importance entropy smoothed broad confidence distance far sink first\n"
@@ -55,6 +61,7 @@ static const char details[] =
     "  mha heads --where role=sink --json\n"
     "  mha heads --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
     "  mha heads --model my-translator --pairs test.tsv\n"
+    "  mha heads --model vit-fashion --images /usr/share/datasets/fashion-mnist\n"
     "  mha heads --model my-translator --pairs a.en,a.fr --alignments a.links\n";
 
 typedef struct heads_request {
@@ -127,7 +134,7 @@ static int check_unused(const heads_request *r, const arg_command *command)
         code = args_refuse(command, "sentences split seed",
                            "selects sentences of the corpus; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->text != NULL)
-        code = args_refuse(command, "texts pairs",
+        code = args_refuse(command, "texts pairs images",
                            "names texts to measure on; leave it out with a TEXT");
     if (code == EXIT_GO_ON && r->like_name == NULL &&
         ((r->sort != NULL && strcmp(r->sort, "apart") == 0) ||
@@ -161,6 +168,15 @@ static int align(const heads_request *r, bool limited)
                                        .threads = r->setup.threads,
                                        .as_json = r->as_json};
     return heads_alignment(&request);
+}
+
+/* What is about words has no effect on pictures. */
+static int check_pictures(const heads_request *r, const arg_command *command)
+{
+    if (!r->setup.session.subject.reads_pictures)
+        return EXIT_GO_ON;
+    return args_refuse(command, "kind where sort like pieces",
+                       "is about words; leave it out with a model that reads pictures");
 }
 
 /* Reports mistakes before the work begins. */
@@ -236,6 +252,8 @@ static int run(const heads_request *r)
     const int code = check_like(r);
     if (code != EXIT_GO_ON)
         return code;
+    if (r->setup.session.subject.reads_pictures)
+        return heads_pictures(&r->setup, r->as_json);
     if (r->text == NULL)
         return study_and_print(r);
     if (r->setup.pairs == NULL) {
@@ -264,6 +282,7 @@ int command_heads(int argc, char **argv)
         {OPTION_MODEL(&r.setup.model_file, "lab; en-fr with --pairs")},
         {OPTION_TEXTS(&r.setup.texts_file)},
         {OPTION_PAIRS(&r.setup.pairs_file)},
+        {OPTION_IMAGES(&r.setup.images_folder)},
         {"alignments", ARG_TEXT, &r.alignments, "FILE",
          "with --pairs: how well cross-attention aligns words", 0, 0},
         {"target-first", ARG_FLAG, &r.target_first, NULL,
@@ -316,6 +335,8 @@ int command_heads(int argc, char **argv)
         code = heads_setup_open(&r.setup, "heads");
     if (code == EXIT_GO_ON)
         code = heads_setup_refuse(&r.setup, &command, "gold split seed");
+    if (code == EXIT_GO_ON)
+        code = check_pictures(&r, &command);
     if (code == EXIT_GO_ON)
         code = check_importance(&r);
     r.setup.session.subject.words.pieces = r.pieces;

@@ -335,6 +335,7 @@ int command_prune(int argc, char **argv)
          1000000},
         {OPTION_MODEL(&r.setup.model_file, "lab; en-fr with --pairs")},
         {OPTION_TEXTS(&r.setup.texts_file)},
+        {OPTION_IMAGES(&r.setup.images_folder)},
         {OPTION_PAIRS(&r.setup.pairs_file)},
         {"curve", ARG_TEXT, &r.curve, "FILE", "write the curve as SVG", 0, 0},
         {"o", ARG_TEXT, &r.output, "PATH", "write the pruned model to a file or folder", 0, 0},

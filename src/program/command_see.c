@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mha see: what a model says of pictures, and where its heads look. Models of captions are in
- * see_captions.h; of a classifier:
+ * see_captions.h, detectors in see_boxes.h; of a classifier:
  *
  *      PNG of any size --> scaled to the model's input, as its files say --> logits
  *      the most probable classes; with --heads every head over the picture (see_heads.h)
@@ -17,49 +17,59 @@
 #include "program/commands.h"
 #include "program/model_session.h"
 #include "program/options.h"
+#include "program/see_boxes.h"
 #include "program/see_captions.h"
 #include "program/see_heads.h"
 #include "program/see_picture.h"
 #include "vision/captioner.h"
 #include "vision/classes.h"
+#include "vision/detector.h"
 
-enum { BAR = 24, TOP = 3 };
+enum { BAR = 24, TOP = 3, LEAST = 50 };
 
-static const char details[] = "The model is a folder of ViT or DeiT with a classifier, or one of "
-                              "\"mha train --images\". The\n"
-                              "picture is scaled to the size that the model reads, and its pixels "
-                              "as preprocessor_config.json\n"
-                              "says; without that file they go from -1 to 1.\n"
-                              "\n"
-                              "Or it is one of \"mha train --scenes\", which says in English and "
-                              "French what is in a picture, with\n"
-                              "the probability of the whole caption. --scenes N measures it on "
-                              "pictures of \"mha scenes\" with\n"
-                              "combinations that no training has: captions that are right in every "
-                              "word, and how often each cross\n"
-                              "head looks at the shape that a word is about, compared with always "
-                              "looking at the best fixed\n"
-                              "place. --heads then draws the cross heads, a row for each word.\n"
-                              "\n"
-                              "--heads draws every head over the picture, a row for each layer: "
-                              "the weights of the token that\n"
-                              "is classified by or, of a model that takes the mean, the mean of "
-                              "all rows. FILE ends in .png or\n"
-                              ".svg; \"-\" draws in the terminal, one cell for each patch.\n"
-                              "\n"
-                              "Examples:\n"
-                              "  mha see shoe.png --model vit\n"
-                              "  mha see shoe.png --model vit --heads heads.png\n"
-                              "  mha see *.png --model vit --top 1\n"
-                              "  mha see scene.png --model captions --heads -\n"
-                              "  mha see --scenes 1000 --model captions\n";
+static const char details[] =
+    "The model is a folder of ViT or DeiT with a classifier, or one of "
+    "\"mha train --images\". The\n"
+    "picture is scaled to the size that the model reads, and its pixels "
+    "as preprocessor_config.json\n"
+    "says; without that file they go from -1 to 1.\n"
+    "\n"
+    "Or it is one of \"mha train --scenes\", which says in English and "
+    "French what is in a picture, with\n"
+    "the probability of the whole caption. --scenes N measures it on "
+    "pictures of \"mha scenes\" with\n"
+    "combinations that no training has: captions that are right in every "
+    "word, and how often each cross\n"
+    "head looks at the shape that a word is about, compared with always "
+    "looking at the best fixed\n"
+    "place. --heads then draws the cross heads, a row for each word.\n"
+    "\n"
+    "Or it is one of \"mha train --scenes --detect\", which finds shapes: "
+    "what each is, the probability\n"
+    "of that, and a box in pixels of the file. --boxes draws them, "
+    "--heads the cross heads, a row for\n"
+    "each query. --scenes N measures the average precision at an overlap "
+    "of 0.5, and how often a cross\n"
+    "head looks at the shape that its query has found.\n"
+    "\n"
+    "--heads draws every head over the picture, a row for each layer: "
+    "the weights of the token that\n"
+    "is classified by or, of a model that takes the mean, the mean of "
+    "all rows. FILE ends in .png or\n"
+    ".svg; \"-\" draws in the terminal, one cell for each patch.\n"
+    "\n"
+    "Examples:\n"
+    "  mha see shoe.png --model vit\n"
+    "  mha see shoe.png --model vit --heads heads.png\n"
+    "  mha see *.png --model vit --top 1\n"
+    "  mha see scene.png --model captions --heads -\n"
+    "  mha see --scenes 1000 --model captions\n"
+    "  mha see scene.png --model detector --boxes boxes.svg\n";
 
 typedef struct see_request {
     model_request model;
-    captions_request captions;
-    const char *heads;
+    scenes_request scenes;
     int64_t top;
-    bool as_json;
 } see_request;
 
 /* A classifier with what its folder says. */
@@ -206,9 +216,9 @@ static int draw_heads(const seer *s, const see_request *r, const char *path, con
                               &v->picture.seen, s->session.pool);
     snprintf(title, sizeof title, "%.120s: %s, %.1f %%", path, s->names[v->order[0]],
              100.0 * v->shares[v->order[0]]);
-    if (code == EXIT_GO_ON && strcmp(r->heads, "-") == 0)
+    if (code == EXIT_GO_ON && strcmp(r->scenes.heads, "-") == 0)
         head_maps_print(&maps);
-    else if (code == EXIT_GO_ON && head_maps_write(&maps, r->heads, title) != EXIT_FINE)
+    else if (code == EXIT_GO_ON && head_maps_write(&maps, r->scenes.heads, title) != EXIT_FINE)
         code = EXIT_FAILED;
     head_maps_free(&maps);
     return code;
@@ -221,98 +231,120 @@ static int see_all(const see_request *r, int count, char **paths)
     seer s = {.names = NULL};
     int code = open_seer(&s, r);
     json j = json_begin(stdout);
-    if (code == EXIT_GO_ON && r->as_json)
+    if (code == EXIT_GO_ON && r->scenes.as_json)
         json_open_array(&j, NULL);
     const bool opened = code == EXIT_GO_ON;
     for (int n = 0; n < count && code == EXIT_GO_ON; n++) {
         sight v = {.logits = NULL};
         code = look(&s, paths[n], &v);
-        if (code == EXIT_GO_ON && r->as_json)
+        if (code == EXIT_GO_ON && r->scenes.as_json)
             print_json(&j, &s, r, paths[n], &v);
         else if (code == EXIT_GO_ON)
             print_text(&s, r, paths[n], &v);
-        if (code == EXIT_GO_ON && r->heads != NULL)
+        if (code == EXIT_GO_ON && r->scenes.heads != NULL)
             code = draw_heads(&s, r, paths[n], &v);
         free_sight(&v);
     }
-    if (opened && r->as_json)
+    if (opened && r->scenes.as_json)
         json_close(&j);
     close_seer(&s);
     return code == EXIT_GO_ON ? EXIT_FINE : code;
 }
 
+/* A file to draw to, NULL if there is none. */
+static int check_drawing(const char *option, const char *path, int count)
+{
+    if (path == NULL)
+        return EXIT_GO_ON;
+    const size_t length = strlen(path);
+    const char *const end = length > 4 ? path + length - 4 : "";
+    if (strcmp(end, ".png") != 0 && strcmp(end, ".svg") != 0)
+        return args_wrong("see: --%s %s: the name must end in .png or .svg%s", option, path,
+                          strcmp(option, "heads") == 0 ? ", or be -" : "");
+    if (count > 1)
+        return args_wrong("see: --%s FILE is for one picture, not %d", option, count);
+    return output_file_check(path) ? EXIT_GO_ON : EXIT_FAILED;
+}
+
 static int check(const see_request *r, int count)
 {
-    if (r->heads == NULL)
-        return EXIT_GO_ON;
-    const size_t length = strlen(r->heads);
-    const char *const end = length > 4 ? r->heads + length - 4 : "";
-    const bool terminal = strcmp(r->heads, "-") == 0;
-    if (!terminal && strcmp(end, ".png") != 0 && strcmp(end, ".svg") != 0)
-        return args_wrong("see: --heads %s: the name must end in .png or .svg, or be -", r->heads);
-    if (!terminal && count > 1)
-        return args_wrong("see: --heads FILE is for one picture, not %d", count);
-    if (terminal && r->as_json)
+    const scenes_request *const s = &r->scenes;
+    const bool here = s->heads != NULL && strcmp(s->heads, "-") == 0;
+    if (here && s->as_json)
         return args_wrong("see: --json and --heads - exclude each other");
-    return terminal || output_file_check(r->heads) ? EXIT_GO_ON : EXIT_FAILED;
+    if (s->boxes != NULL && s->heads != NULL && strcmp(s->boxes, s->heads) == 0)
+        return args_wrong("see: %s is given for two different files", s->boxes);
+    const int code = check_drawing("heads", here ? NULL : s->heads, count);
+    return code == EXIT_GO_ON ? check_drawing("boxes", s->boxes, count) : code;
 }
 
 /* --scenes has pictures of its own. */
-static int check_captions(const arg_command *command, const see_request *r, int count)
+static int check_scenes(const arg_command *command, const see_request *r, int count)
 {
-    int code = see_captions_check(&r->captions);
+    corpus_split split;
+    int code = see_captions_check(&r->scenes);
+    if (code == EXIT_GO_ON)
+        code = see_scenes_split(&r->scenes, &split);
     if (code != EXIT_GO_ON)
         return code;
-    if (r->captions.scenes == 0 && count == 0)
+    if (r->scenes.scenes == 0 && count == 0)
         return args_wrong("see: which picture? Give PNG files, or --scenes N");
-    if (r->captions.scenes > 0 && count > 0)
+    if (r->scenes.scenes > 0 && count > 0)
         return args_wrong("see: --scenes has pictures of its own; leave out the files");
-    if (r->captions.scenes > 0)
-        code = args_refuse(command, "heads top language", "is for files; --scenes only measures");
-    else
-        code = args_refuse(command, "split seed", "is for --scenes");
-    return code;
+    return r->scenes.scenes > 0 ? args_refuse(command, "heads boxes least top language",
+                                              "is for files; --scenes only measures")
+                                : args_refuse(command, "split seed", "is for --scenes");
 }
 
 /* Whether a model of captions is meant, by its files or by the options. */
 static bool is_for_captions(const see_request *r, const char *folder)
 {
-    return folder != NULL &&
-           (r->captions.scenes > 0 || r->captions.language != NULL || captioner_is_folder(folder));
+    return r->scenes.scenes > 0 || r->scenes.language != NULL ||
+           scene_model_is_folder(&captioner_kind, folder);
 }
 
 static int see(const arg_command *command, const see_request *r, int count, char **paths)
 {
     const char *const folder = r->model.path != NULL ? r->model.path : getenv("MHA_MODEL");
-    if (!is_for_captions(r, folder))
+    int code;
+    if (folder != NULL && scene_model_is_folder(&detector_kind, folder)) {
+        code = args_refuse(command, "top language", "is not for detectors");
+        return code == EXIT_GO_ON ? see_boxes(&r->scenes, &r->model, folder, count, paths) : code;
+    }
+    code = args_refuse(command, "boxes least", "is for detectors");
+    if (code != EXIT_GO_ON)
+        return code;
+    if (folder == NULL || !is_for_captions(r, folder))
         return see_all(r, count, paths);
-    const int code = args_refuse(command, "top", "is for classifiers, not for captions");
-    return code == EXIT_GO_ON
-               ? see_captions(&r->captions, &r->model, folder, r->heads, r->as_json, count, paths)
-               : code;
+    code = args_refuse(command, "top", "is for classifiers, not for captions");
+    return code == EXIT_GO_ON ? see_captions(&r->scenes, &r->model, folder, count, paths) : code;
 }
 
 int command_see(int argc, char **argv)
 {
-    see_request request = {.top = TOP, .captions = {.seed = 1}};
+    see_request request = {.top = TOP, .scenes = {.seed = 1, .least = LEAST}};
     uint64_t given = 0;
     int count = 0;
     const arg_option options[] = {
         {OPTION_MODEL_PATH(&request.model.path)},
-        {"heads", ARG_TEXT, &request.heads, "FILE", "draw every head over the picture; -: here", 0,
-         0},
+        {"heads", ARG_TEXT, &request.scenes.heads, "FILE",
+         "draw every head over the picture; -: here", 0, 0},
         {"top", ARG_NUMBER, &request.top, "N", "classes to print (3)", 1, 1000},
-        {"language", ARG_TEXT, &request.captions.language, "L",
+        {"language", ARG_TEXT, &request.scenes.language, "L",
          "of captions: english or french (both)", 0, 0},
-        {"scenes", ARG_NUMBER, &request.captions.scenes, "N",
-         "measure a model of captions on N scenes", 1, 100000},
-        {"split", ARG_TEXT, &request.captions.split, "S",
+        {"boxes", ARG_TEXT, &request.scenes.boxes, "FILE",
+         "of a detector: draw the boxes over the picture", 0, 0},
+        {"least", ARG_NUMBER, &request.scenes.least, "N",
+         "of a detector: the lowest score of a box, in % (50)", 0, 100},
+        {"scenes", ARG_NUMBER, &request.scenes.scenes, "N",
+         "measure a model of captions, or a detector, on N scenes", 1, 100000},
+        {"split", ARG_TEXT, &request.scenes.split, "S",
          "of these scenes: train, valid or test (test)", 0, 0},
-        {"seed", ARG_SEED, &request.captions.seed, "N", "of these scenes (1)", 0, 0},
+        {"seed", ARG_SEED, &request.scenes.seed, "N", "of these scenes (1)", 0, 0},
         {OPTION_STORE(&request.model.store)},
         {OPTION_ARITHMETIC(&request.model.arithmetic)},
         {OPTION_THREADS(&request.model.threads)},
-        {OPTION_JSON(&request.as_json)},
+        {OPTION_JSON(&request.scenes.as_json)},
     };
     const arg_command command = {
         .name = "see",
@@ -325,7 +357,7 @@ int command_see(int argc, char **argv)
     };
     int code = args_parse(&command, argc, argv, &count);
     if (code == EXIT_GO_ON)
-        code = check_captions(&command, &request, count);
+        code = check_scenes(&command, &request, count);
     if (code == EXIT_GO_ON)
         code = check(&request, count);
     return code == EXIT_GO_ON ? see(&command, &request, count, argv + 1) : code;

@@ -341,7 +341,7 @@ static int show(const show_request *r, subject_text *text)
     const capture_options options = {.weights = true, .vectors = r->norm};
     const subject *const model = &s->session.subject;
     const size_t heads = (size_t)head_count(model->shape);
-    const pair_request request = {r->text, r->target, {NULL}};
+    const pair_request request = {.text = r->text, .target = r->target};
     char message[SUBJECT_MESSAGE_MAX];
     if (!subject_read(model, &request, s->session.pool, text, message))
         return args_failed("%s", message);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mha train: a translator, a classifier of pictures, or a model that says what is in them.
+ * mha train: a translator, a classifier of pictures, or a model that says what is in them or where.
  *
  *      options --> request --> training, new or from its checkpoint
  *      train_loop()            all steps, or an interrupt
@@ -163,7 +163,7 @@ static int run_with_threads(train_request *r, int argc, char **argv)
     mha_pool *pool;
     train_text text = {.json = NULL};
     train_images images = {.data = NULL};
-    caption_data scenes;
+    train_scenes scenes;
     training_data *data = NULL; /* the laboratory */
     int code = session_open_pool(&pool, r->threads);
     if (code == EXIT_GO_ON && r->pairs != NULL)
@@ -179,7 +179,7 @@ static int run_with_threads(train_request *r, int argc, char **argv)
                                        .scenes = r->scenes ? &scenes : NULL};
         data = sources.text != NULL     ? text_data_base(text.data)
                : sources.images != NULL ? vision_data_base(images.data)
-               : sources.scenes != NULL ? &scenes.base
+               : sources.scenes != NULL ? train_scenes_base(&scenes, r)
                                         : NULL;
         code = run(r, sources, data, pool, argc, argv);
     }

@@ -11,6 +11,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/output_file.h"
@@ -23,6 +24,7 @@
 #include "program/live_engine.h"
 #include "program/options.h"
 #include "program/session.h"
+#include "program/small_model.h"
 #include "program/texts.h"
 
 enum { SENTENCES_MAX = 16 };
@@ -55,7 +57,9 @@ static const char details[] =
     "--live writes the page of \"mha serve\" as one file, with the model and the code that runs "
     "it:\n"
     "type other sentences, disable heads, without a server or a network. It begins with TEXT, or\n"
-    "with an example. The numbers are those of MHA_ISA=c.\n"
+    "with an example. The numbers are those of MHA_ISA=c. --store q8 rounds the matrices of a "
+    "model\n"
+    "in a folder to 8 bits, for a smaller page.\n"
     "\n"
     "Examples:\n"
     "  mha view \"The cat that I saw yesterday ran away.\"\n"
@@ -65,11 +69,12 @@ static const char details[] =
     "  mha view --model lab --ablation cost.json \"the cat sleeps\"\n"
     "  mha view --model all-MiniLM-L6-v2 \"The tired cat ran away.\"\n"
     "  mha view --live --model lab -o live.html\n"
+    "  mha view --live --store q8 --model all-MiniLM-L6-v2 -o live.html\n"
     "  mha view --weights bert.safetensors --tokens words.json -o bert.html\n"
     "  mha view --model lab --layer 2 --lecture talk.txt \"the cat sleeps\"\n";
 
 typedef struct view_request {
-    const char *model_file, *target, *output;
+    const char *model_file, *target, *output, *store;
     const char *weights, *tokens, *ablation, *texts, *lecture; /* files; NULL: none */
     int64_t threads, study, layer;
     bool words, live;
@@ -116,7 +121,7 @@ static bool failed(const char *message)
 static bool fill_sentence(view_run *run, int n, const char *text)
 {
     char message[SUBJECT_MESSAGE_MAX];
-    const pair_request request = {text, run->request->target, {NULL}};
+    const pair_request request = {.text = text, .target = run->request->target};
     const bool fine = page_sentence_make(&run->sentences[n], &run->session.subject, &request,
                                          PAGE_EFFECTS_COST, run->session.pool, message);
     progress_end();
@@ -192,6 +197,7 @@ static bool write_page(const view_run *run)
                                .ablation = r->ablation,
                                .texts = r->texts,
                                .lecture = r->lecture,
+                               .store = r->store,
                                .words = r->words,
                                .live = r->live,
                                .study = (int)r->study,
@@ -332,12 +338,10 @@ static bool prepare_live(void)
     return model_path_find_module(module) && setenv("MHA_ISA", "c", 1) == 0;
 }
 
-static int run_command(const view_request *r, char **texts, int count)
+static int run_command(const view_request *r, const char *model_file, char **texts, int count)
 {
     view_run run = {.request = r, .count = count > 0 ? count : 1};
-    if (!output_file_check(r->output) || (r->live && !prepare_live()))
-        return EXIT_FAILED;
-    int code = session_open(&run.session, r->model_file, SHIPPED_TRANSLATOR, r->threads);
+    int code = session_open(&run.session, model_file, SHIPPED_TRANSLATOR, r->threads);
     if (code == EXIT_GO_ON && r->live && run.session.subject.reads_pictures)
         code = args_failed("this model reads pictures, which cannot be typed; leave out --live");
     char *first = (char *)run.session.subject.first_text;
@@ -347,14 +351,33 @@ static int run_command(const view_request *r, char **texts, int count)
     return code;
 }
 
+/* The same for the model, or for a copy with smaller weights. */
+static int run_model(const view_request *r, char **texts, int count)
+{
+    small_model copy;
+    if (!output_file_check(r->output) || (r->live && !prepare_live()))
+        return EXIT_FAILED;
+    if (r->store == NULL)
+        return run_command(r, r->model_file, texts, count);
+    int code = small_model_make(&copy, r->model_file, r->output);
+    if (code == EXIT_GO_ON)
+        code = run_command(r, copy.path, texts, count);
+    small_model_remove(&copy);
+    return code;
+}
+
 /* Which options go together, and how many sentences there may be. */
 static int check(const arg_command *command, const view_request *r, int words)
 {
     if (r->weights != NULL && words > 0)
         return args_wrong("view: --weights shows a file, not a sentence; leave one of them out");
     if (r->weights != NULL)
-        return args_refuse(command, "to model study texts layer threads live",
+        return args_refuse(command, "to model study texts layer threads live store",
                            "is for a model; leave it out with --weights");
+    if (r->store != NULL && !r->live)
+        return args_wrong("view: --store is for the weights in a live page; add --live");
+    if (r->store != NULL && strcmp(r->store, "q8") != 0)
+        return args_wrong("view: weights in a page are stored as in the model's files, or as q8");
     if (r->live && words > 1)
         return args_wrong("view: a live page begins with one sentence, not with %d", words);
     if (r->live)
@@ -390,6 +413,8 @@ int command_view(int argc, char **argv)
          "the layer that the view Compute shows step by step (1; 0: none)", 0, 100000},
         {"live", ARG_FLAG, &r.live, NULL, "put the model into the page: it answers by itself", 0,
          0},
+        {"store", ARG_TEXT, &r.store, "TYPE",
+         "weights in a live page as q8, of 8 bits (as the model's files)", 0, 0},
         {"words", ARG_FLAG, &r.words, NULL, "begin with the tokens of a word joined", 0, 0},
         {OPTION_THREADS(&r.threads)},
     };
@@ -411,7 +436,7 @@ int command_view(int argc, char **argv)
         return code;
     code = check(&command, &r, words);
     if (code == EXIT_GO_ON)
-        code = r.weights != NULL ? run_import(&r) : run_command(&r, argv + 1, words);
+        code = r.weights != NULL ? run_import(&r) : run_model(&r, argv + 1, words);
     free(joined);
     return code;
 }

@@ -145,7 +145,7 @@ static int read_pair(alignment_run *r, const pair_text *from)
     const int code = take_words(r, from, pair);
     if (code != EXIT_GO_ON)
         return code;
-    const pair_request request = {pair->words[0].text, pair->words[1].text, {NULL}};
+    const pair_request request = {.text = pair->words[0].text, .target = pair->words[1].text};
     if (subject_read(&r->session.subject, &request, r->session.pool, &pair->text, message))
         return take_links(r, (int)from->line, pair);
     if (!pair->text.too_long)

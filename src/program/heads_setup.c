@@ -11,7 +11,21 @@
 
 const char *heads_setup_file(const heads_setup *s)
 {
-    return s->pairs_file != NULL ? s->pairs_file : s->texts_file;
+    return s->pairs_file != NULL   ? s->pairs_file
+           : s->texts_file != NULL ? s->texts_file
+                                   : s->images_folder;
+}
+
+const char *heads_setup_unit(const heads_setup *s)
+{
+    return s->pairs_file != NULL               ? "sentence pair"
+           : s->session.subject.reads_pictures ? "picture"
+                                               : "text";
+}
+
+const char *heads_setup_key(const heads_setup *s)
+{
+    return s->pairs_file != NULL ? "pairs" : s->images_folder != NULL ? "images" : "texts";
 }
 
 /* What the user gives to be measured on, checked against the model. */
@@ -23,9 +37,11 @@ static int check_texts(const heads_setup *s, const char *command)
                           "translation; give --texts FILE",
                           command);
     if (heads_setup_file(s) == NULL && s->text == NULL)
-        return texts_needed(command, s->needs != NULL ? s->needs
-                                     : reads_pairs    ? "a TEXT, --texts FILE or --pairs FILE"
-                                                      : "a TEXT, or --texts FILE");
+        return texts_needed(command, s->session.subject.reads_pictures
+                                         ? "a picture, --images SET, or --texts FILE"
+                                     : s->needs != NULL ? s->needs
+                                     : reads_pairs      ? "a TEXT, --texts FILE or --pairs FILE"
+                                                        : "a TEXT, or --texts FILE");
     return EXIT_GO_ON;
 }
 
@@ -46,6 +62,8 @@ static int read_texts(heads_setup *s, const char *command)
         return code;
     if (s->pairs_file != NULL)
         code = text_set_read_pairs(&s->set, &s->session, s->pairs_file, s->sentences);
+    else if (s->images_folder != NULL)
+        code = text_set_read_images(&s->set, &s->session, s->images_folder, s->sentences);
     else if (s->texts_file != NULL)
         code = text_set_read(&s->set, &s->session, s->texts_file, s->sentences);
     else
@@ -60,6 +78,9 @@ int heads_setup_open(heads_setup *s, const char *command)
     int code = option_split(command, s->split_name, &s->split);
     if (code == EXIT_GO_ON && s->pairs_file != NULL && s->texts_file != NULL)
         code = args_wrong("%s: give either --pairs or --texts", command);
+    if (code == EXIT_GO_ON && s->images_folder != NULL &&
+        (s->pairs_file != NULL || s->texts_file != NULL))
+        code = args_wrong("%s: give --images alone, without --pairs and --texts", command);
     if (code == EXIT_GO_ON)
         code = session_open(&s->session, s->model_file,
                             s->pairs_file != NULL ? SHIPPED_TRANSLATOR : s->usual, s->threads);
@@ -94,7 +115,8 @@ int heads_setup_refuse(const heads_setup *s, const arg_command *command, const c
         code = args_refuse(command, "split seed",
                            s->pairs_file != NULL
                                ? "selects sentences of the corpus; leave it out with --pairs"
-                               : "selects sentences of the corpus; leave it out with --texts");
+                               : "selects sentences of the corpus; leave it out with --texts "
+                                 "and --images");
     return code;
 }
 

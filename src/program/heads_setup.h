@@ -10,7 +10,7 @@
 
 typedef struct heads_setup {
     /* From the options; NULL and 0: not given. */
-    const char *model_file, *split_name, *texts_file, *pairs_file;
+    const char *model_file, *split_name, *texts_file, *pairs_file, *images_folder;
     shipped_model usual; /* if no model is given; with pairs of real sentences the translator */
     const char *text;    /* the user's text, on which other models than translators are measured */
     int64_t sentences, threads;
@@ -38,6 +38,7 @@ typedef struct heads_setup {
  *
  *      --pairs FILE          the sentence pairs of the file
  *      --texts FILE          the texts of the file
+ *      --images SET          pictures of the set
  *      translator            sentences of the corpus
  *      any other model       the user's text, or the sentences that come with the model, which are
  *                            then `pairs_file`
@@ -45,8 +46,12 @@ typedef struct heads_setup {
 int heads_setup_open(heads_setup *setup, const char *command);
 void heads_setup_close(heads_setup *setup);
 
-/* The file of texts or of sentence pairs; NULL: neither was given. */
+/* The file of texts or of sentence pairs, or the set of pictures; NULL: none was given. */
 const char *heads_setup_file(const heads_setup *setup);
+/* What it has: "sentence pair", "picture" or "text"; and its key in JSON: "pairs", "images" or
+ * "texts". */
+const char *heads_setup_unit(const heads_setup *setup);
+const char *heads_setup_key(const heads_setup *setup);
 
 /* Shows progress on stderr. */
 void heads_watch(int done, int count);

@@ -7,7 +7,6 @@
 #include "program/live_engine.h"
 
 #include <dirent.h>
-#include <fnmatch.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -115,6 +114,14 @@ static bool find_folder(const session *s, char folder[PATH_MAX])
            stat(beside, &about) == 0;
 }
 
+static bool is_tokenizer(const char *name)
+{
+    static const char begins[] = "tok", ends[] = ".bin";
+    const size_t length = strlen(name), least = strlen(begins) + strlen(ends);
+    return length >= least && strncmp(name, begins, strlen(begins)) == 0 &&
+           strcmp(name + length - strlen(ends), ends) == 0;
+}
+
 /* A model in one file, and beside one of llama2.c the tokenizers, which are called tok*.bin. */
 static bool add_alone(live_engine *e, const char *path, const char *folder)
 {
@@ -122,7 +129,7 @@ static bool add_alone(live_engine *e, const char *path, const char *folder)
     bool fine = add_file(e, path, slash != NULL ? slash + 1 : path);
     DIR *const open = fine && file_kind_at(path) == FILE_LLAMA2C ? opendir(folder) : NULL;
     for (const struct dirent *entry; open != NULL && (entry = readdir(open)) != NULL;)
-        if (fine && fnmatch("tok*.bin", entry->d_name, 0) == 0)
+        if (fine && is_tokenizer(entry->d_name))
             fine = add_entry(e, folder, "", entry->d_name);
     if (open != NULL)
         closedir(open);

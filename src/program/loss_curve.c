@@ -147,6 +147,7 @@ static void put_keys(const loss_chart *p)
 void loss_curve_svg(FILE *file, const void *shown)
 {
     const training *const t = shown;
+    const transformer_form form = training_get_config(t)->model.form;
     loss_chart p = {.file = file,
                     .history = training_get_history(t),
                     .done = training_steps_done(t),
@@ -154,8 +155,9 @@ void loss_curve_svg(FILE *file, const void *shown)
     p.steps = p.done > p.steps ? p.done : p.steps;
     find_range(&p);
     chart_begin(file, "Loss of a training",
-                training_get_config(t)->model.form == FORM_VISION ? "Loss per picture, in nats"
-                                                                  : "Loss per word, in nats",
+                form == FORM_VISION      ? "Loss per picture, in nats"
+                : form == FORM_DETECTION ? "Loss per query"
+                                         : "Loss per word, in nats",
                 false);
     put_losses(&p);
     put_steps(&p);
@@ -172,8 +174,11 @@ void loss_curve_csv(FILE *file, const void *shown)
     const training_history history = training_get_history(t);
     const int64_t done = training_steps_done(t);
     size_t mark = 0;
-    fprintf(file, "step,learning_rate,loss,valid_loss,valid_%s_right\n",
-            training_get_config(t)->model.form == FORM_VISION ? "pictures" : "words");
+    const transformer_form form = training_get_config(t)->model.form;
+    fprintf(file, "step,learning_rate,loss,valid_loss,valid_%s\n",
+            form == FORM_VISION      ? "pictures_right"
+            : form == FORM_DETECTION ? "average_precision"
+                                     : "words_right");
     for (int64_t step = 1; step <= done; step++) {
         fprintf(file, "%" PRId64 ",%.6g,%.6g,", step,
                 optimizer_rate(training_get_config(t), step - 1), (double)history.losses[step - 1]);

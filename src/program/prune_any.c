@@ -134,7 +134,7 @@ static void print_text(const pruned_model *p)
     const terminal screen = terminal_query(stdout);
     printf("%s\nmeasured on %d %s%s of %s. The loss is %s.\nHeads are disabled in the order of "
            "what each costs alone. Layers and heads count from 1.\n\n",
-           s->session.path, p->plain.sentences, s->pairs_file != NULL ? "sentence pair" : "text",
+           s->session.path, p->plain.sentences, heads_setup_unit(s),
            p->plain.sentences == 1 ? "" : "s", heads_setup_file(s),
            p->predicts ? "in nats per token"
                        : "1 - the cosine of a text's vector and that of the whole model");
@@ -155,7 +155,7 @@ static void print_json(const pruned_model *p)
     json j = json_begin(stdout);
     json_open_object(&j, NULL);
     json_string(&j, "model", s->session.path);
-    json_string(&j, s->pairs_file != NULL ? "pairs" : "texts", heads_setup_file(s));
+    json_string(&j, heads_setup_key(s), heads_setup_file(s));
     json_integer(&j, "sentences", p->plain.sentences);
     json_string(&j, "unit", p->predicts ? "nats per token" : "1 - cosine");
     json_integer(&j, "counted_from", 1);

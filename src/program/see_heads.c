@@ -15,6 +15,7 @@
 #include "picture/picture_resize.h"
 #include "picture/png_file.h"
 #include "program/args.h"
+#include "program/see_picture.h"
 
 enum { CELL = 112, GAP = 8, DEFS_SIDE = 64, LABEL = 64, TITLE = 40, NAME_BYTES = 48 };
 
@@ -91,12 +92,10 @@ int head_maps_make(head_maps *m, const mha_model *model, const mha_model_info *i
     return code;
 }
 
-int head_maps_allocate(head_maps *m)
+int head_maps_count(head_maps *m)
 {
-    const size_t patches = (size_t)m->across * (size_t)m->across;
     m->count = calloc((size_t)m->layers, sizeof *m->count);
-    m->shares = calloc((size_t)m->layers * (size_t)m->heads, patches * sizeof *m->shares);
-    if (m->count == NULL || m->shares == NULL)
+    if (m->count == NULL)
         return args_failed("out of memory for the weights of all heads");
     for (int n = 0; n < m->layers; n++)
         m->count[n] = m->heads;
@@ -158,12 +157,6 @@ static void find_heats(const head_maps *m, int layer, int head, double *heats, i
 
 /* ------------------------------------------------------------------- PNG ----- */
 
-static rgb pixel_of(const picture *p, ptrdiff_t y, ptrdiff_t x)
-{
-    const uint8_t *const at = p->pixels + (y * p->columns + x) * p->channels;
-    return p->channels == 3 ? (rgb){at[0], at[1], at[2]} : (rgb){at[0], at[0], at[0]};
-}
-
 static uint8_t blend(uint8_t below, uint8_t above, double share)
 {
     return (uint8_t)((1.0 - share) * below + share * above + 0.5);
@@ -178,7 +171,7 @@ static void put_cell(const head_maps *m, int layer, int head, picture *sheet, pt
         for (int x = 0; x < CELL; x++) {
             const int row = y * m->side / CELL, column = x * m->side / CELL;
             const double heat = heats[row * m->side + column];
-            const rgb below = pixel_of(m->seen, row, column);
+            const rgb below = see_picture_pixel(m->seen, row, column);
             const rgb above = color_scale(COLOR_ON_DARK, heat);
             uint8_t *const to = sheet->pixels + ((top + y) * sheet->columns + left + x) * 3;
             to[0] = blend(below.r / 2, above.r, 0.8 * heat);
@@ -220,17 +213,8 @@ typedef struct svg_sheet {
 /* The picture once, to be used below every head. */
 static void put_picture(FILE *file, const picture *p)
 {
-    const double step = (double)CELL / (double)p->columns;
     fputs("<defs><g id=\"p\" shape-rendering=\"crispEdges\">\n", file);
-    for (ptrdiff_t y = 0; y < p->rows; y++)
-        for (ptrdiff_t x = 0; x < p->columns; x++) {
-            const rgb c = pixel_of(p, y, x);
-            fprintf(file,
-                    "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" "
-                    "fill=\"#%02x%02x%02x\"/>\n",
-                    (double)x * step, (double)y * step, step + 0.1, step + 0.1, c.r / 2, c.g / 2,
-                    c.b / 2);
-        }
+    see_picture_put(file, p, CELL, 2);
     fputs("</g></defs>\n", file);
 }
 

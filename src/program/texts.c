@@ -11,12 +11,14 @@
 
 #include "base/terminal.h"
 #include "format/text_file.h"
+#include "picture/picture_resize.h"
+#include "picture/picture_set.h"
 #include "program/args.h"
 #include "program/pair_files.h"
 
 static int add_text(text_set *set, const session *s, const char *text, const char *place)
 {
-    const pair_request request = {text, NULL, {NULL}};
+    const pair_request request = {.text = text};
     char message[SUBJECT_MESSAGE_MAX];
     if (subject_read(&s->subject, &request, s->pool, &set->texts[set->count++], message))
         return EXIT_GO_ON;
@@ -85,7 +87,7 @@ static int add_pair(text_set *set, const session *s, const char *given, const pa
                            strndup(pair->text[1], pair->length[1])};
     subject_text *const text = &set->texts[set->count];
     char message[SUBJECT_MESSAGE_MAX] = "out of memory";
-    const pair_request request = {sides[0], sides[1], {NULL}};
+    const pair_request request = {.text = sides[0], .target = sides[1]};
     const bool room = sides[0] != NULL && sides[1] != NULL;
     const bool fine = room && subject_read(&s->subject, &request, s->pool, text, message);
     const bool too_long = room && !fine && text->too_long;
@@ -129,6 +131,57 @@ int text_set_read_pairs(text_set *set, const session *s, const char *given, int6
     if (code == EXIT_GO_ON)
         code = add_pairs(set, s, given, &file, most);
     pair_file_close(&file);
+    return code;
+}
+
+/* ------------------------------------------------------------- pictures ----- */
+
+/* Picture n of a set as a text of its own. */
+static int add_picture(text_set *set, const session *s, const picture_set *pictures, ptrdiff_t n,
+                       const mha_model_info *info, uint8_t *room)
+{
+    char name[PICTURE_SET_NAME_MAX + 32], message[SUBJECT_MESSAGE_MAX] = "out of memory";
+    const size_t plane = (size_t)pictures->rows * (size_t)pictures->columns;
+    const uint8_t *const bytes = pictures->pixels + (size_t)n * picture_set_bytes(pictures);
+    picture p = picture_new(pictures->rows, pictures->columns, pictures->channels);
+    for (size_t at = 0; p.pixels && at < picture_set_bytes(pictures); at++)
+        p.pixels[at % plane * (size_t)p.channels + at / plane] = bytes[at];
+    const pair_request request = {.text = name, .picture = room};
+    snprintf(name, sizeof name, "%td: %s", n, pictures->names[pictures->labels[n]]);
+    const bool fine =
+        p.pixels && picture_input(&p, (int)info->image_size, (int)info->channels, room) &&
+        subject_read(&s->subject, &request, s->pool, &set->texts[set->count++], message);
+    picture_free(&p);
+    return fine ? EXIT_GO_ON : args_failed("%s", message);
+}
+
+static int add_pictures(text_set *set, const session *s, const picture_set *pictures, int64_t most)
+{
+    mha_model_info info = {.size = sizeof info};
+    mha_model_get_info(s->any, &info);
+    const int64_t count = most < pictures->count ? most : pictures->count;
+    uint8_t *const room =
+        malloc((size_t)info.channels * (size_t)info.image_size * (size_t)info.image_size);
+    set->texts = calloc((size_t)count + 1, sizeof *set->texts);
+    int code = room && set->texts ? EXIT_GO_ON : args_failed("out of memory");
+    for (int64_t n = 0; n < count && code == EXIT_GO_ON; n++)
+        code = add_picture(set, s, pictures, (ptrdiff_t)(n * pictures->count / count), &info, room);
+    free(room);
+    return code;
+}
+
+int text_set_read_images(text_set *set, const session *s, const char *folder, int64_t most)
+{
+    char message[PICTURE_MESSAGE_MAX];
+    picture_set train, test;
+    *set = (text_set){.texts = NULL};
+    if (!s->subject.reads_pictures)
+        return args_wrong("--images: the model reads texts, not pictures");
+    if (!picture_set_open(folder, 0, &train, &test, message))
+        return args_failed("%s", message);
+    const int code = add_pictures(set, s, test.count > 0 ? &test : &train, most);
+    picture_set_free(&train);
+    picture_set_free(&test);
     return code;
 }
 

@@ -12,6 +12,10 @@
 #define OPTION_PAIRS(target) \
     "pairs", ARG_TEXT, target, "FILE", "measure on sentence pairs: two columns, or A,B", 0, 0
 
+#define OPTION_IMAGES(target)          \
+    "images", ARG_TEXT, target, "SET", \
+        "measure on the pictures of a set, as \"mha train\" reads it", 0, 0
+
 typedef struct text_set {
     subject_text *texts; /* [count] */
     int count;
@@ -26,6 +30,9 @@ int text_set_read(text_set *set, const session *session, const char *path, int64
  * or "SOURCE,TARGET", as in "mha train --pairs". Pairs for which the model has not enough positions
  * are left out, counted, and mentioned on stderr. */
 int text_set_read_pairs(text_set *set, const session *session, const char *given, int64_t most);
+
+/* The same with `most` pictures of a set, those for its test if it has any, at equal distances. */
+int text_set_read_images(text_set *set, const session *session, const char *folder, int64_t most);
 
 /* Sentence pairs that come with an encoder-decoder, on which its heads are measured unless the user
  * gives others: a file of this name in the model's folder. False: there is none. */

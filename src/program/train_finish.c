@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The end of a training: the model is written, then read again and judged by its translations,
- * or by the pictures it recognises or describes.
+ * or by the pictures it recognises or describes, or in which it finds things.
  * Only when it is on the disk is the checkpoint deleted; if it cannot be written, the training is
  * saved as a checkpoint.
  */
@@ -59,10 +59,14 @@ static void report(const train_request *r, const training *t)
            config->seed);
     if (history.mark_count > 0) {
         const training_mark *const last = &history.marks[history.mark_count - 1];
-        printf("validation loss    %.4f nats per %s\n", last->loss,
-               r->images != NULL ? "picture" : "word");
-        printf(r->images != NULL ? "validation right   %.2f %%\n" : "words right        %.2f %%\n",
-               100.0 * last->words_right);
+        printf("validation loss    %.4f%s\n", last->loss,
+               r->images != NULL ? " nats per picture"
+               : r->detect       ? " per query"
+                                 : " nats per word");
+        if (!r->detect) /* measured again below */
+            printf(r->images != NULL ? "validation right   %.2f %%\n"
+                                     : "words right        %.2f %%\n",
+                   100.0 * last->words_right);
     }
     if (training_is_exhausted(t))
         printf("ended early        no lower validation loss in %d validations; the best model is "

@@ -65,10 +65,11 @@ static void progress_text(const training *t, const train_pace *pace, bool brief,
     if (pace->valid.words > 0 && !brief)
         snprintf(valid, sizeof valid, "  valid %.4f", pace->valid.loss);
     if (pace->valid.words > 0)
-        snprintf(right, sizeof right, "  %s right %.2f %%",
-                 form == FORM_VISION     ? "pictures"
-                 : form == FORM_CAPTIONS ? "captions"
-                                         : "words",
+        snprintf(right, sizeof right, "  %s %.2f %%",
+                 form == FORM_VISION      ? "pictures right"
+                 : form == FORM_CAPTIONS  ? "captions right"
+                 : form == FORM_DETECTION ? "average precision"
+                                          : "words right",
                  100.0 *
                      (form == FORM_CAPTIONS ? pace->valid.whole_right : pace->valid.words_right));
     if (!brief)

@@ -44,10 +44,10 @@ static void make_notes(note_list *list, const training *t)
         return;
     const training_mark *const last = &history.marks[history.mark_count - 1];
     add_number(list, "validation.loss", last->loss);
-    add_number(list,
-               training_get_config(t)->model.form == FORM_VISION ? "validation.pictures-right"
-                                                                 : "validation.words-right",
-               last->words_right);
+    static const char *const names[FORMS] = {[FORM_VISION] = "validation.pictures-right",
+                                             [FORM_DETECTION] = "validation.average-precision"};
+    const char *const name = names[training_get_config(t)->model.form];
+    add_number(list, name != NULL ? name : "validation.words-right", last->words_right);
     add_number(list, "validation.bleu", last->bleu);
     add_number(list, "validation.chrf", last->chrf);
 }

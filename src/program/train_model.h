@@ -13,7 +13,7 @@
 typedef struct train_sources {
     const train_text *text;     /* pairs */
     const train_images *images; /* pictures with classes */
-    const caption_data *scenes; /* scenes with captions */
+    const train_scenes *scenes; /* scenes with captions, or with boxes */
 } train_sources;
 
 typedef struct train_model {

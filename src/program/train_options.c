@@ -29,7 +29,11 @@ static const char details[] =
     "class, in train and test or without these. The model is a folder too.\n"
     "\n"
     "With --scenes, a model learns to say in English and French what is in pictures of coloured\n"
-    "shapes (\"mha scenes\"), always new ones. Captions count as right if every word is.\n"
+    "shapes (\"mha scenes\"), always new ones. Captions count as right if every word is. With "
+    "--detect\n"
+    "too, it learns to find the shapes instead: what they are, and a box around each. The "
+    "progress\n"
+    "shows its average precision.\n"
     "\n"
     "The settings determine a training completely: the same settings and files give the same bits\n"
     "on the same instruction set, for any number of threads, and whether or not the training was\n"
@@ -44,17 +48,26 @@ static const char details[] =
     "  mha train --pairs train.tsv --valid valid.tsv -o my-translator\n"
     "  mha train --pairs mine.tsv --valid some.tsv --start models/en-fr --lr 3e-4 -o mine\n"
     "  mha train --images /usr/share/datasets/fashion-mnist -o vit --arithmetic native\n"
-    "  mha train --scenes -o captions\n";
+    "  mha train --scenes -o captions\n"
+    "  mha train --scenes --detect -o detector\n";
 
 /* The settings that options can set: name, placeholder of the value, which kinds of training they
  * are for, help. */
-typedef enum train_kind { KIND_LABORATORY, KIND_PAIRS, KIND_IMAGES, KIND_SCENES, KINDS } train_kind;
+typedef enum train_kind {
+    KIND_LABORATORY,
+    KIND_PAIRS,
+    KIND_IMAGES,
+    KIND_SCENES,
+    KIND_DETECT,
+    KINDS
+} train_kind;
 
 enum {
     USE_LABORATORY = 1 << KIND_LABORATORY,
     USE_PAIRS = 1 << KIND_PAIRS,
     USE_IMAGES = 1 << KIND_IMAGES,
-    USE_SCENES = 1 << KIND_SCENES,
+    USE_DETECT = 1 << KIND_DETECT,
+    USE_SCENES = 1 << KIND_SCENES | USE_DETECT,
     USE_PICTURES = USE_IMAGES | USE_SCENES,
     USE_DECODER = USE_LABORATORY | USE_PAIRS | USE_SCENES,
     USE_BATCH = USE_LABORATORY | USE_PICTURES,
@@ -65,6 +78,7 @@ static train_kind kind_of(const train_request *r)
 {
     return r->pairs != NULL    ? KIND_PAIRS
            : r->images != NULL ? KIND_IMAGES
+           : r->detect         ? KIND_DETECT
            : r->scenes         ? KIND_SCENES
                                : KIND_LABORATORY;
 }
@@ -74,6 +88,7 @@ static training_config defaults_of(train_kind kind)
     return kind == KIND_PAIRS    ? training_text_defaults()
            : kind == KIND_IMAGES ? training_vision_defaults()
            : kind == KIND_SCENES ? training_caption_defaults()
+           : kind == KIND_DETECT ? training_detection_defaults()
                                  : training_defaults();
 }
 
@@ -123,8 +138,12 @@ static const struct {
     {"flip", "P", USE_IMAGES, "share of mirrored pictures"},
     {"erase", "P", USE_IMAGES, "share with an erased rectangle"},
     {"mix-up", "X", USE_IMAGES, "mix pairs by shares of Beta(X, X)"},
+    {"queries", "N", USE_DETECT, "boxes that are said of every picture"},
+    {"nothing-weight", "X", USE_DETECT, "loss of a query without a shape"},
+    {"box-weight", "X", USE_DETECT, "loss of the distance of boxes"},
+    {"overlap-weight", "X", USE_DETECT, "loss of their overlap"},
 };
-enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 23 };
+enum { SETTING_OPTIONS = sizeof setting_options / sizeof setting_options[0], OTHER_OPTIONS = 24 };
 
 typedef char option_help[HELP_MAX];
 
@@ -132,7 +151,7 @@ typedef char option_help[HELP_MAX];
  */
 static void add_default(int n, train_kind kind, char last[TRAINING_TEXT_MAX], option_help to)
 {
-    static const char *const names[KINDS] = {"", "--pairs ", "--images ", "--scenes "};
+    static const char *const names[KINDS] = {"", "--pairs ", "--images ", "--scenes ", "--detect "};
     const training_config config = defaults_of(kind);
     const int number = training_setting_find(setting_options[n].name);
     const size_t used = strlen(to);
@@ -142,7 +161,7 @@ static void add_default(int n, train_kind kind, char last[TRAINING_TEXT_MAX], op
     if (strcmp(setting_options[n].name, "image-size") == 0)
         snprintf(text, sizeof text, "%d", PICTURE_FOLDER_SIDE);
     else if (strcmp(setting_options[n].name, "stride") == 0)
-        snprintf(text, sizeof text, kind == KIND_SCENES ? "half of --patch" : "as --patch");
+        snprintf(text, sizeof text, kind == KIND_IMAGES ? "as --patch" : "half of --patch");
     else if (strcmp(setting_options[n].name, "attention-dropout") == 0)
         snprintf(text, sizeof text, "as --dropout");
     else
@@ -191,6 +210,8 @@ static int list_options(train_request *r, arg_option *options, option_help *help
         {"classes", ARG_TEXT, &r->classes, "NAMES",
          "with --images: names of the classes, separated by commas", 0, 0},
         {"scenes", ARG_FLAG, &r->scenes, NULL, "train on scenes with captions", 0, 0},
+        {"detect", ARG_FLAG, &r->detect, NULL, "with --scenes: find the shapes, by boxes, instead",
+         0, 0},
     };
     for (size_t n = 0; n < sizeof files / sizeof files[0]; n++)
         options[count++] = files[n];
@@ -238,8 +259,8 @@ static int parse(train_request *r, int argc, char **argv)
     option_help help[SETTING_OPTIONS];
     const arg_command command = {
         .name = "train",
-        .usage = "[-o FILE] [--pairs FILE --valid FILE | --images SET | --scenes] [--resume] "
-                 "[OPTION...]",
+        .usage = "[-o FILE] [--pairs FILE --valid FILE | --images SET | --scenes [--detect]] "
+                 "[--resume] [OPTION...]",
         .summary = "Train a translator, or a model of pictures, from scratch.",
         .details = details,
         .options = options,
@@ -274,6 +295,7 @@ static int refuse_setting(int n)
     return args_wrong("train: --%s is for a training %s", setting_options[n].name,
                       use == USE_PAIRS      ? "with --pairs"
                       : use == USE_IMAGES   ? "with --images"
+                      : use == USE_DETECT   ? "with --scenes --detect"
                       : use == USE_PICTURES ? "with --images or --scenes"
                       : use == USE_DECODER  ? "without --images"
                       : use == USE_BATCH    ? "without --pairs"
@@ -292,6 +314,8 @@ static int check_kind(const train_request *r)
                           "--start need --pairs FILE");
     if ((r->pairs != NULL) + (r->images != NULL) + r->scenes > 1)
         return args_wrong("train: --pairs, --images and --scenes exclude each other");
+    if (r->detect && !r->scenes)
+        return args_wrong("train: --detect needs --scenes");
     if (r->images == NULL && (r->classes != NULL || r->confusion != NULL))
         return args_wrong("train: --classes and --confusion need --images SET");
     if (r->images != NULL && strcmp(r->output, TRAIN_OUTPUT) == 0)

@@ -6,7 +6,7 @@
  *      train_files.c       which files it writes, and that none is lost by mistake
  *      train_text.c        the pairs of files, and their tokenizer
  *      train_images.c      the pictures of a set, and how well they are recognised
- *      train_scenes.c      scenes with captions, and how many captions are right
+ *      train_scenes.c      scenes with captions or boxes, and how many are right
  *      train_model.c       the model as files, and how well it translates
  *      train_loop.c        the steps
  *      train_finish.c      the model, and the report
@@ -36,7 +36,7 @@ typedef struct train_request {
     const char *output, *checkpoint, *curve, *log, *every, *type_name;
     int64_t threads, evaluate, translate; /* sentences at the end, and during the training */
     int64_t vocabulary, positions;        /* 0: not given */
-    bool scenes;                          /* train on scenes with captions */
+    bool scenes, detect;                  /* train on scenes with captions; with boxes */
     bool resume, force, quiet;
 
     char checkpoint_path[TRAIN_PATH_MAX]; /* where none is given */

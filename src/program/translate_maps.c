@@ -95,7 +95,7 @@ int translate_maps_draw(const session *opened, const translate_maps_request *req
                         const char *text, const char *target, const terminal *screen)
 {
     const subject *const model = &opened->subject;
-    const pair_request pair = {text, target, {NULL}};
+    const pair_request pair = {.text = text, .target = target};
     const capture_options options = {.weights = true};
     char message[SUBJECT_MESSAGE_MAX];
     subject_text read = {.text = NULL};

@@ -70,7 +70,7 @@ const char *scene_texture_name(scene_texture texture);
 const char *scene_relation_name(scene_relation relation);
 
 /* The relation of the other shape to the first one. */
-scene_relation scene_relation_turned(scene_relation relation);
+scene_relation scene_relation_reversed(scene_relation relation);
 
 /* ----------------------------------------------------------------- truth ----- */
 

@@ -146,14 +146,14 @@ void scene_paint(scene *s, rng *r)
     paint paints[SCENE_SHAPES_MAX];
     for (int n = 0; n < s->count; n++)
         paints[n] = mix_paint(r, s->shapes[n].color);
-    const ground behind = choose_ground(r);
+    const ground background = choose_ground(r);
     const int noise = (int)rng_between(r, 0, NOISE_MOST);
     for (int at = 0; at < SCENE_PIXELS; at++) {
         const int x = at % SCENE_SIDE, y = at / SCENE_SIDE, shown = s->shows[at];
         const bool dark = shown != SCENE_GROUND && is_dark(s->shapes[shown].texture, x, y);
         for (int c = 0; c < SCENE_CHANNELS; c++) {
             const int value =
-                shown == SCENE_GROUND ? ground_at(&behind, c, x, y) : paints[shown].color[c];
+                shown == SCENE_GROUND ? ground_at(&background, c, x, y) : paints[shown].color[c];
             s->pixels[c * SCENE_PIXELS + at] =
                 byte_of((dark ? value * 3 / 4 : value) + (int)rng_between(r, -noise, noise));
         }

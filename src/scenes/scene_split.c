@@ -34,11 +34,11 @@ const char *scene_relation_name(scene_relation relation)
     return names[relation];
 }
 
-scene_relation scene_relation_turned(scene_relation relation)
+scene_relation scene_relation_reversed(scene_relation relation)
 {
-    static const scene_relation turned[SCENE_RELATIONS] = {SCENE_BELOW, SCENE_ABOVE, SCENE_RIGHT,
-                                                           SCENE_LEFT};
-    return turned[relation];
+    static const scene_relation reversed[SCENE_RELATIONS] = {SCENE_BELOW, SCENE_ABOVE, SCENE_RIGHT,
+                                                             SCENE_LEFT};
+    return reversed[relation];
 }
 
 /* ---------------------------------------------------------- combinations ----- */

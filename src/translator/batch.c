@@ -236,6 +236,40 @@ batch *batch_of_captions(const caption_ids *captions, int pictures, int end, int
     return b;
 }
 
+static bool add_things(batch *b, int room)
+{
+    const size_t pictures = (size_t)b->pairs;
+    b->things_room = room;
+    b->thing_counts = calloc(pictures + 1, sizeof *b->thing_counts);
+    b->things = calloc(pictures * (size_t)room + 1, sizeof *b->things);
+    return b->thing_counts != NULL && b->things != NULL;
+}
+
+batch *batch_of_queries(int pictures, int tokens, int queries, int room, size_t picture_floats)
+{
+    const size_t rows = (size_t)pictures * (size_t)(tokens > queries ? tokens : queries);
+    batch *const b = allocate_pictures(pictures, rows, picture_floats, false);
+    if (b && !add_things(b, room)) {
+        batch_free(b);
+        return NULL;
+    }
+    for (int n = 0; b && n < pictures; n++) {
+        for (int k = 0; k < queries; k++)
+            b->words[TRANSFORMER_TARGET][n * queries + k] = k;
+        close_sentence(b, TRANSFORMER_SOURCE, n, tokens);
+        close_sentence(b, TRANSFORMER_TARGET, n, queries);
+    }
+    return b;
+}
+
+/* The things of pairs [first, first + to->pairs). */
+static void copy_things(batch *to, const batch *from, int first)
+{
+    const size_t at = (size_t)first, count = (size_t)to->pairs, room = (size_t)from->things_room;
+    memcpy(to->thing_counts, from->thing_counts + at, count * sizeof *to->thing_counts);
+    memcpy(to->things, from->things + at * room, count * room * sizeof *to->things);
+}
+
 /* The pictures of pairs [first, first + to->pairs). */
 static void copy_pictures(batch *to, const batch *from, int first)
 {
@@ -257,16 +291,25 @@ batch *batch_part(const batch *whole, int first, int end)
     batch *const b = whole->pixels ? allocate_pictures(end - first, most, whole->picture_floats,
                                                        whole->shares != NULL)
                                    : allocate(end - first, most);
+    if (b && whole->things && !add_things(b, whole->things_room)) {
+        batch_free(b);
+        return NULL;
+    }
     for (int side = 0; b && side < TRANSFORMER_SIDES; side++)
         copy_side(b, whole, side, first, end);
     if (b && whole->pixels)
         copy_pictures(b, whole, first);
+    if (b && whole->things)
+        copy_things(b, whole, first);
     return b;
 }
 
 void batch_free(batch *b)
 {
-    if (b)
+    if (b) {
         free(b->pixels);
+        free(b->thing_counts);
+        free(b->things);
+    }
     free(b);
 }

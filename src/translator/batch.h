@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sentence pairs as a model reads them: word numbers of all sentences one after another, without
- * padding; or pictures with their classes, or with what there is to say about them.
+ * padding; or pictures with their classes, with what there is to say about them, or with the things
+ * in them.
  */
 #ifndef TRANSLATOR_BATCH_H
 #define TRANSLATOR_BATCH_H
 
 #include "corpus/corpus.h"
+#include "translator/box.h"
 #include "translator/transformer.h"
+
+/* A thing in a picture: a class of each of two kinds (such as colour and kind), and where it is. */
+enum { THING_CLASSES = 2 };
+typedef struct batch_thing {
+    int classes[THING_CLASSES];
+    box box;
+} batch_thing;
 
 typedef struct batch {
     int pairs;
@@ -22,7 +31,12 @@ typedef struct batch {
     float *pixels;         /* [pairs][picture_floats]; NULL: not pictures */
     size_t picture_floats; /* channels * side * side */
     int *others;           /* [pairs] the class of a second picture that is mixed in */
-    float *shares;         /* [pairs] the share of that one, 0: none. Both NULL: captions */
+    float *shares;         /* [pairs] the share of that one, 0: none. Both NULL: no classes */
+
+    /* Of pictures with things, whose targets are queries. */
+    int things_room;     /* of a picture */
+    int *thing_counts;   /* [pairs] */
+    batch_thing *things; /* [pairs][things_room]; NULL: none are known of these pictures */
 } batch;
 
 /* The ids of a pair of sentences, without the marks around them; and those marks: what the decoder
@@ -70,6 +84,10 @@ typedef struct caption_ids {
  * NULL if out of memory. */
 batch *batch_of_captions(const caption_ids *captions, int pictures, int end, int tokens,
                          size_t picture_floats);
+/* A batch of pictures of `tokens` rows, with `queries` rows as the target of each, for the caller
+ * to fill in: pixels and the numbers of things, at most `room` each, are 0. Returns NULL if out of
+ * memory. */
+batch *batch_of_queries(int pictures, int tokens, int queries, int room, size_t picture_floats);
 /* A copy of pairs [first, end). Returns NULL if out of memory. */
 batch *batch_part(const batch *whole, int first, int end);
 void batch_free(batch *batch);

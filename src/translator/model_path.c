@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/program_path.h"
+
 /* The installed data folder, relative to the folder of the program. */
 #ifndef MHA_DATA_FROM_PROGRAM
 #define MHA_DATA_FROM_PROGRAM "../share"
@@ -23,9 +25,7 @@ static const struct {
  * cannot be determined. */
 static void program_folder(char folder[MODEL_PATH_MAX])
 {
-    const ssize_t length = readlink("/proc/self/exe", folder, MODEL_PATH_MAX - 1);
-    folder[length > 0 ? length : 0] = '\0';
-    char *const slash = strrchr(folder, '/');
+    char *const slash = program_path(folder, MODEL_PATH_MAX) ? strrchr(folder, '/') : NULL;
     if (slash != NULL)
         *slash = '\0';
     else

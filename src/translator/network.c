@@ -88,22 +88,23 @@ static bool add_side(network *net, int number)
 static mha_matrix unembed_weight(const network *net)
 {
     const float *const at =
-        net->values + (network_classifies(net) ? net->map.vision.classifier.weight
-                                               : net->map.embedding[TRANSFORMER_TARGET]);
+        net->values + (network_has_classifier(net) ? net->map.vision.classifier.weight
+                                                   : net->map.embedding[TRANSFORMER_TARGET]);
     return mha_matrix_out_in(at, MHA_F32, net->config.width);
 }
 
 static mha_vector unembed_bias(const network *net)
 {
-    return (mha_vector){
-        network_classifies(net) ? net->values + net->map.vision.classifier.bias : NULL, MHA_F32};
+    return (mha_vector){network_has_classifier(net) ? net->values + net->map.vision.classifier.bias
+                                                    : NULL,
+                        MHA_F32};
 }
 
 static bool add_unembed(network *net)
 {
     const mha_linear_config config = {.size = sizeof config,
                                       .inputs = net->config.width,
-                                      .outputs = net->config.words[TRANSFORMER_TARGET],
+                                      .outputs = transformer_outputs(&net->config),
                                       .weight = unembed_weight(net),
                                       .bias = unembed_bias(net),
                                       .stored = packed_type(net),
@@ -125,8 +126,8 @@ static bool add_codes(network *net)
     if (network_classifies(net))
         return true;
     const size_t count = (size_t)net->config.positions * (size_t)net->config.width;
-    net->codes = malloc(count * sizeof *net->codes);
-    if (net->codes)
+    net->codes = calloc(count, sizeof *net->codes);
+    if (net->codes && !network_detects(net))
         transformer_positions(&net->config, 0, net->config.positions, net->codes);
     return net->codes != NULL;
 }

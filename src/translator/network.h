@@ -8,6 +8,7 @@
  *      network_forward.c    words -> loss; keeps what the backward pass needs
  *      network_backward.c   gradient of the loss -> gradients of all parameters
  *      network_vision.c     what only pictures need: patches, the token of the class, the mean
+ *      network_detection.c  what only detectors need: matching, and the loss of boxes
  */
 #ifndef TRANSLATOR_NETWORK_H
 #define TRANSLATOR_NETWORK_H
@@ -49,13 +50,17 @@ typedef struct network_mode {
                       NULL */
     float *cross;  /* [decoder layers][pairs][heads][longest of the target][longest of the source]
                       receives the weights of cross-attention, not in training; or NULL */
+    detection_weights detection; /* FORM_DETECTION */
+    float *outputs;              /* FORM_DETECTION: [rows of the target][transformer_outputs()]
+                                    receives what each query says; or NULL */
 } network_mode;
 
 typedef struct network_loss {
     double sum;    /* negative log-likelihood of all expected words, in nats; where pictures are
-                      mixed, of both classes by their shares */
-    int64_t words; /* expected words */
-    int64_t right; /* expected words that are the most likely ones */
+                      mixed, of both classes by their shares; of a detector, the loss of all
+                      queries (network_detection.c) */
+    int64_t words; /* expected words, or queries */
+    int64_t right; /* expected words that are the most likely ones, or right classes of queries */
     int64_t whole; /* pairs of which all words are: what a greedy search says is the same */
 } network_loss;
 

@@ -185,6 +185,19 @@ static mha_status attention_backward(backward_pass *pass, int number)
 /* A task is some columns of all embeddings, so that the rows of the batch are added in order. */
 enum { EMBED_COLUMNS = 16 };
 
+/* Whether the gradient of the embedding has begun: as unembedding, or as that of the other side. */
+static bool has_gradients(const backward_pass *pass)
+{
+    return pass->side == TRANSFORMER_TARGET ? !network_detects(pass->net)
+                                            : pass->net->config.form != FORM_LABORATORY;
+}
+
+static ptrdiff_t embeddings(const backward_pass *pass)
+{
+    const transformer_config *const config = &pass->net->config;
+    return network_detects(pass->net) ? config->positions : config->words[pass->side];
+}
+
 static void embed_task(void *arg, int worker, ptrdiff_t number)
 {
     (void)worker;
@@ -194,8 +207,8 @@ static void embed_task(void *arg, int worker, ptrdiff_t number)
     const ptrdiff_t columns = width - first < EMBED_COLUMNS ? width - first : EMBED_COLUMNS;
     const float scale = sqrtf((float)width);
     float *const gradients = pass->gradients + net->map.embedding[pass->side] + first;
-    if (pass->side == TRANSFORMER_SOURCE && net->config.form == FORM_LABORATORY)
-        for (ptrdiff_t word = 0; word < net->config.words[pass->side]; word++)
+    if (!has_gradients(pass))
+        for (ptrdiff_t word = 0; word < embeddings(pass); word++)
             memset(gradients + word * width, 0, (size_t)columns * sizeof *gradients);
     for (ptrdiff_t row = 0; row < net->batch->rows[pass->side]; row++) {
         float *const to = gradients + net->batch->words[pass->side][row] * width;
@@ -230,13 +243,13 @@ static mha_status side_backward(backward_pass *pass, const float *d_end)
  * later adds the gradient of the same matrix as embedding. */
 static void unembed_backward(const network *net, float *gradients)
 {
-    const size_t words = (size_t)net->config.words[TRANSFORMER_TARGET];
-    const size_t at = network_classifies(net) ? net->map.vision.classifier.weight
-                                              : net->map.embedding[TRANSFORMER_TARGET];
-    memcpy(gradients + at, net->d_unembed, words * (size_t)net->config.width * sizeof *gradients);
-    if (network_classifies(net))
+    const size_t outputs = (size_t)transformer_outputs(&net->config);
+    const size_t at = network_has_classifier(net) ? net->map.vision.classifier.weight
+                                                  : net->map.embedding[TRANSFORMER_TARGET];
+    memcpy(gradients + at, net->d_unembed, outputs * (size_t)net->config.width * sizeof *gradients);
+    if (network_has_classifier(net))
         memcpy(gradients + net->map.vision.classifier.bias, net->d_unembed_bias,
-               words * sizeof *gradients);
+               outputs * sizeof *gradients);
 }
 
 mha_status network_backward(network *net, float *gradients)

@@ -36,6 +36,8 @@ static mha_status check(const network *net, const batch *b, const network_mode *
         if (status != MHA_OK)
             return status;
     }
+    if (network_detects(net) || b->things)
+        return network_detection_check(net, b);
     for (int side = 0; side < TRANSFORMER_SIDES && !network_classifies(net); side++) {
         const bool pictures = side == TRANSFORMER_SOURCE && network_reads_pictures(net);
         const mha_status status = pictures ? MHA_OK : check_side(net, b, side);
@@ -217,12 +219,6 @@ static void mix_gradient(const batch *b, ptrdiff_t row, float share, float *logi
     logits[b->others[row]] -= moved;
 }
 
-/* The rows of the target whose logits are computed together. */
-typedef struct loss_pass {
-    const network *net;
-    ptrdiff_t first, rows;
-} loss_pass;
-
 /* Loss and, in training, gradient of the logits for TASK_ROWS rows. */
 static void score_task(void *arg, int worker, ptrdiff_t number)
 {
@@ -230,9 +226,7 @@ static void score_task(void *arg, int worker, ptrdiff_t number)
     const loss_pass *const pass = arg;
     const network *const net = pass->net;
     const int words = net->config.words[TRANSFORMER_TARGET];
-    const ptrdiff_t all =
-        net->mode.words > 0 ? net->mode.words : net->batch->rows[TRANSFORMER_TARGET];
-    const float share = (float)(1.0 / (double)all);
+    const float share = (float)network_share(net);
     for (ptrdiff_t n = number * TASK_ROWS; n < task_end(number, pass->rows); n++) {
         const ptrdiff_t row = pass->first + n;
         float *const logits = net->logits + n * net->logit_stride;
@@ -281,7 +275,10 @@ static mha_status run_loss_of(loss_pass *pass)
                        net->logit_stride, net->work.base, net->work.size, net->pool);
     if (status != MHA_OK)
         return status;
-    mha_pool_run(net->pool, task_count(pass->rows), score_task, pass);
+    if (network_detects(net))
+        mha_pool_run(net->pool, pass->rows / net->config.positions, network_detection_task, pass);
+    else
+        mha_pool_run(net->pool, task_count(pass->rows), score_task, pass);
     return net->mode.training ? run_unembed_backward(pass, normed) : MHA_OK;
 }
 
@@ -300,8 +297,9 @@ static bool all_right(const network *net, int pair)
 static mha_status run_loss(const network *net, network_loss *loss)
 {
     const ptrdiff_t rows = net->batch->rows[TRANSFORMER_TARGET];
-    for (ptrdiff_t first = 0; first < rows; first += LOSS_ROWS) {
-        loss_pass pass = {net, first, rows - first < LOSS_ROWS ? rows - first : LOSS_ROWS};
+    const ptrdiff_t together = network_detects(net) ? network_detection_rows(net) : LOSS_ROWS;
+    for (ptrdiff_t first = 0; first < rows; first += together) {
+        loss_pass pass = {net, first, rows - first < together ? rows - first : together};
         const mha_status status = run_loss_of(&pass);
         if (status != MHA_OK)
             return status;

@@ -45,7 +45,7 @@ void network_fill_call(const network *net, int side, int number, attention_call 
     const batch *const b = net->batch;
     const int keys = p->kind == PART_CROSS ? TRANSFORMER_SOURCE : side;
     const ptrdiff_t width = net->config.width;
-    const bool causal = p->kind == PART_SELF && side == TRANSFORMER_TARGET;
+    const bool causal = p->kind == PART_SELF && side == TRANSFORMER_TARGET && !network_detects(net);
     /* A different random series than that of network_dropout(). */
     rng r = rng_for(~net->mode.dropout_seed, (uint64_t)side * (PARTS_MAX + 1) + (uint64_t)number);
     out->options = (mha_options){.size = sizeof out->options,
@@ -125,15 +125,14 @@ static void lay_out_side(network *net, int side)
 static void lay_out_gradients(network *net, ptrdiff_t rows)
 {
     const ptrdiff_t width = net->config.width, source = net->batch->rows[TRANSFORMER_SOURCE];
-    net->d_unembed =
-        take_floats(&net->arrays, net->config.words[TRANSFORMER_TARGET], net->config.width);
+    net->d_unembed = take_floats(&net->arrays, transformer_outputs(&net->config), width);
     net->d_last = take_floats(&net->arrays, net->batch->rows[TRANSFORMER_TARGET], width);
     net->d_x = take_floats(&net->arrays, rows, width);
     net->d_normed = take_floats(&net->arrays, rows, width);
     net->d_inside = take_floats(&net->arrays, rows, net->config.ff_width);
-    if (network_classifies(net)) {
-        net->d_unembed_bias = take_floats(&net->arrays, 1, net->config.words[TRANSFORMER_TARGET]);
-    } else {
+    if (network_has_classifier(net))
+        net->d_unembed_bias = take_floats(&net->arrays, 1, transformer_outputs(&net->config));
+    if (!network_classifies(net)) {
         net->d_memory = take_floats(&net->arrays, source, width);
         net->d_key = take_floats(&net->arrays, source, width);
     }
@@ -156,7 +155,7 @@ static void lay_out(network *net)
                                       network_patch_inputs(net));
     if (network_classifies(net))
         net->pooled = take_floats(&net->arrays, target, net->config.width);
-    net->logit_stride = (net->config.words[TRANSFORMER_TARGET] + 15) / 16 * 16;
+    net->logit_stride = (transformer_outputs(&net->config) + 15) / 16 * 16;
     net->added = take_floats(&net->arrays, rows, net->config.width);
     net->logits =
         take_floats(&net->arrays, target < LOSS_ROWS ? target : LOSS_ROWS, net->logit_stride);

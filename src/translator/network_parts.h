@@ -57,11 +57,11 @@ struct network {
     const float *values;
     mha_arithmetic arithmetic;
     mha_pool *pool;
-    float *codes;       /* [positions][width] of words; NULL: there are none */
+    float *codes;       /* [positions][width] of words, 0 of queries; NULL: there are none */
     float *place_codes; /* [tokens][width] of patches; NULL: there are none, or parameters */
     tower sides[TRANSFORMER_SIDES];
     mha_linear *unembed; /* the target embedding as a linear layer, rows -> logits; FORM_VISION:
-                            the classifier */
+                            the classifier; FORM_DETECTION: logits and boxes */
     mha_linear *patches; /* of pictures: pixels of a patch -> row */
 
     /* Of the last forward pass. */
@@ -69,12 +69,12 @@ struct network {
     network_mode mode;
     float *added;           /* output of a part; in the backward pass its gradient */
     float *logits;          /* [LOSS_ROWS][logit_stride] of some rows; in training their gradient */
-    ptrdiff_t logit_stride; /* at least the words of the target */
+    ptrdiff_t logit_stride; /* at least transformer_outputs() */
     row_score *scores;      /* [rows of the target] */
     float *patch_rows;      /* of pictures: [patches][channels * patch * patch] of all pictures */
     float *pooled;          /* FORM_VISION: [pictures][width], which the classifier reads */
-    float *d_unembed;       /* [words of the target][width]; training only, as all below */
-    float *d_unembed_bias;  /* FORM_VISION: [classes] */
+    float *d_unembed;       /* [transformer_outputs()][width]; training only, as all below */
+    float *d_unembed_bias;  /* FORM_VISION, FORM_DETECTION: [transformer_outputs()] */
     float *d_last;          /* [rows of the target][width]: where the backward pass starts */
     float *d_x, *d_normed;
     float *d_inside;         /* [rows][ff_width] */
@@ -104,11 +104,36 @@ static inline ptrdiff_t task_end(ptrdiff_t number, ptrdiff_t rows)
     return (number + 1) * TASK_ROWS < rows ? (number + 1) * TASK_ROWS : rows;
 }
 
+/* Whether queries look for things. */
+static inline bool network_detects(const network *net)
+{
+    return net->config.form == FORM_DETECTION;
+}
+
 /* Whether there is a classifier instead of a decoder. */
 static inline bool network_classifies(const network *net)
 {
     return net->config.form == FORM_VISION;
 }
+
+/* Whether the last rows end in parameters of their own, with a bias, instead of the embedding. */
+static inline bool network_has_classifier(const network *net)
+{
+    return network_classifies(net) || network_detects(net);
+}
+
+/* What one row counts in the mean that is the loss. */
+static inline double network_share(const network *net)
+{
+    const ptrdiff_t rows = net->batch->rows[TRANSFORMER_TARGET];
+    return 1.0 / (double)(net->mode.words > 0 ? net->mode.words : rows);
+}
+
+/* Some rows of the target, whose logits are computed together. */
+typedef struct loss_pass {
+    const network *net;
+    ptrdiff_t first, rows;
+} loss_pass;
 
 /* Sides that have layers. */
 static inline int network_sides(const network *net)
@@ -156,6 +181,17 @@ void network_vision_pool_backward(const network *net);
 
 /* net->added, the gradient of x of part 0 -> those of patches, token of the class and positions. */
 mha_status network_vision_embed_backward(const network *net, float *gradients);
+
+/* --------------------------------------------------- network_detection.c ----- */
+
+/* MHA_ERR_SHAPE, MHA_ERR_INDEX: the batch has not the things and queries that the model needs. */
+mha_status network_detection_check(const network *net, const batch *b);
+
+/* How many rows are computed together: those of whole pictures, at most LOSS_ROWS. */
+ptrdiff_t network_detection_rows(const network *net);
+
+/* Scores and, in training, gradients of the outputs of one picture; `arg` is a loss_pass. */
+void network_detection_task(void *arg, int worker, ptrdiff_t number);
 
 /* ------------------------------------------------------ network_memory.c ----- */
 

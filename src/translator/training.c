@@ -167,6 +167,7 @@ static network_mode training_mode(const training *t, const batch *whole, int par
         .dropout_seed = rng_next(&r),
         .label_smoothing = t->config.label_smoothing,
         .words = whole->rows[TRANSFORMER_TARGET],
+        .detection = t->config.detection,
     };
     return mode;
 }
@@ -305,11 +306,12 @@ mha_status training_join(training *t, const training_team *team)
 
 /* ------------------------------------------------------------ evaluate ----- */
 
-/* Adds loss and right words of sentences [first, first + count) to `all`. */
+/* Adds loss and right words of sentences [first, first + count) to `all`; `outputs`, or NULL,
+ * receives what the queries of a detector say. */
 static mha_status evaluate_some(training *t, corpus_split split, int64_t first, int count,
-                                network_loss *all)
+                                float *outputs, network_loss *all)
 {
-    static const network_mode plain = {.training = false};
+    const network_mode plain = {.detection = t->config.detection, .outputs = outputs};
     network_loss loss;
     batch *const pairs = t->data->some(t->data, &t->config, split, first, count);
     if (!pairs)
@@ -325,15 +327,46 @@ static mha_status evaluate_some(training *t, corpus_split split, int64_t first, 
     return status;
 }
 
-mha_status training_evaluate(training *t, corpus_split split, int64_t count, training_score *score)
+/* All sentences [0, count); `outputs` as above, of all of them. */
+static mha_status evaluate_all(training *t, corpus_split split, int64_t count, float *outputs,
+                               network_loss *all)
 {
-    network_loss all = {.words = 0};
+    const int64_t queries = t->config.model.positions;
     mha_status status = update_network(t, training_values(t));
     for (int64_t first = 0; first < count && status == MHA_OK; first += EVALUATED_AT_ONCE) {
         const int64_t left = count - first;
-        status = evaluate_some(t, split, first,
-                               (int)(left < EVALUATED_AT_ONCE ? left : EVALUATED_AT_ONCE), &all);
+        status = evaluate_some(
+            t, split, first, (int)(left < EVALUATED_AT_ONCE ? left : EVALUATED_AT_ONCE),
+            outputs ? outputs + first * queries * transformer_outputs(&t->config.model) : NULL,
+            all);
     }
+    return status;
+}
+
+/* The loss of a detector, and the judgement of the data. */
+static mha_status evaluate_detector(training *t, corpus_split split, int64_t count,
+                                    training_score *score)
+{
+    const size_t queries = (size_t)count * (size_t)t->config.model.positions;
+    network_loss all = {.words = 0};
+    float *const outputs =
+        malloc(queries * (size_t)transformer_outputs(&t->config.model) * sizeof *outputs);
+    double share = 0.0;
+    mha_status status = outputs ? evaluate_all(t, split, count, outputs, &all) : MHA_ERR_MEMORY;
+    if (status == MHA_OK)
+        status = t->data->judge(t->data, &t->config, split, count, outputs, &share);
+    if (status == MHA_OK)
+        *score = (training_score){all.sum / (double)all.words, share, share, all.words};
+    free(outputs);
+    return status;
+}
+
+mha_status training_evaluate(training *t, corpus_split split, int64_t count, training_score *score)
+{
+    network_loss all = {.words = 0};
+    if (t->config.model.form == FORM_DETECTION && count > 0)
+        return evaluate_detector(t, split, count, score);
+    const mha_status status = evaluate_all(t, split, count, NULL, &all);
     if (status == MHA_OK && all.words > 0)
         *score =
             (training_score){all.sum / (double)all.words, (double)all.right / (double)all.words,

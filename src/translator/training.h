@@ -17,6 +17,7 @@
 #define TRANSLATOR_TRAINING_H
 
 #include "corpus/corpus.h"
+#include "translator/box.h"
 #include "translator/transformer.h"
 
 typedef struct training_data training_data; /* training_data.h */
@@ -68,6 +69,7 @@ typedef struct training_config {
     double flip;    /* pictures: share that is mirrored left to right */
     double erase;   /* pictures: share of which a rectangle is replaced by noise */
     double mix_up;  /* pictures: two are mixed by shares of the distribution Beta(x, x); 0: none */
+    detection_weights detection; /* detectors: parts of the loss */
     mha_arithmetic arithmetic; /* of products with matrices, forward and backward: exact, or native
                                 * in bf16; parameters, moments and sums are f32 */
 } training_config;
@@ -78,23 +80,26 @@ training_config training_defaults(void);
 training_config training_text_defaults(void);
 /* Those for pictures: Fashion-MNIST. */
 training_config training_vision_defaults(void);
-/* Those for captions; words and positions are those of the data. */
+/* Those for captions; words and positions are those of the data. And for detectors; classes are
+ * those of the data. */
 training_config training_caption_defaults(void);
+training_config training_detection_defaults(void);
 
 /* Returns false, with the reason in `message`, for an invalid configuration. */
 bool training_config_check(const training_config *config, char message[TRANSFORMER_MESSAGE_MAX]);
 
 /* The settings by number, [0, TRAINING_SETTINGS): "width", "heads", "lr" and so on, with values as
  * text from which the same bits can be read. */
-enum { TRAINING_SETTINGS = 49, TRAINING_TEXT_MAX = 32 };
+enum { TRAINING_SETTINGS = 53, TRAINING_TEXT_MAX = 32 };
 const char *training_setting_name(int number);
 int training_setting_find(const char *name); /* -1: there is none */
 void training_setting_text(const training_config *config, int number, char text[TRAINING_TEXT_MAX]);
 /* Returns false, and leaves `config` unchanged, if the text is not a number of the right kind. */
 bool training_setting_read(training_config *config, int number, const char *text);
-/* Whether files name this setting: all are, except for those of pictures where there are none,
- * exact arithmetic, one micro-batch, a gain of 1, one dropout for all, and no numbers for names,
- * joined or bare pairs, which files from before there was a choice do not name either. */
+/* Whether files name this setting: all are, except for those of pictures and of detectors where
+ * there are none, positions of detectors, which have queries, exact arithmetic, one micro-batch, a
+ * gain of 1, one dropout for all, and no numbers for names, joined or bare pairs, which files from
+ * before there was a choice do not name either. */
 bool training_setting_is_recorded(const training_config *config, int number);
 
 /* ------------------------------------------------------------ training ----- */
@@ -155,7 +160,8 @@ mha_status training_join(training *training, const training_team *team);
 
 /* Loss and share of right words (each predicted from the true words before it) of training_values()
  * on sentences [0, count) of a split, without dropout; and the share of sentences of which all
- * words are right, which a greedy search then says. MHA_ERR_LENGTH if count is 0. */
+ * words are right, which a greedy search then says. Of a detector both shares are what the data
+ * says of it, its average precision. MHA_ERR_LENGTH if count is 0. */
 typedef struct training_score {
     double loss, words_right, whole_right;
     int64_t words;

@@ -16,6 +16,7 @@ enum { BATCH_MAX = 1 << 16, BATCH_TOKENS_MAX = 1 << 20, MICRO_BATCHES_MAX = 4096
 /* Dropout is rounded to multiples of 1/65536; closer to 1 it would drop everything. */
 #define DROPOUT_MOST 0.999
 #define GAIN_MOST 10.0
+#define WEIGHT_MOST 1000.0
 static const int64_t steps_max = 1000000000;
 
 static int words_of(corpus_side side)
@@ -77,7 +78,7 @@ training_config training_text_defaults(void)
         .weight_decay = 0.01,
         .clip = 1.0,
         .dropout = 0.15,
-        .attention_gain = 1.0,
+        .attention_gain = 0.7071,
         .attention_dropout = TRAINING_AS_DROPOUT,
         .bpe_dropout = 0.05,
         .copy = 0.3,
@@ -150,6 +151,17 @@ training_config training_caption_defaults(void)
     config.label_smoothing = 0.0;
     config.crop = 0;
     config.flip = config.erase = 0.0;
+    return config;
+}
+
+training_config training_detection_defaults(void)
+{
+    training_config config = training_caption_defaults();
+    config.model.form = FORM_DETECTION;
+    config.model.words[TRANSFORMER_SOURCE] = 1;
+    config.model.words[TRANSFORMER_TARGET] = 2;
+    config.model.positions = 8;
+    config.detection = (detection_weights){.nothing = 0.3, .box = 5.0, .overlap = 2.0};
     return config;
 }
 
@@ -254,12 +266,25 @@ static bool check_averages(const training_config *c, char message[TRANSFORMER_ME
     return true;
 }
 
+static bool weight_is_wrong(double weight)
+{
+    return !(weight >= 0.0 && weight <= WEIGHT_MOST);
+}
+
 static bool check_pictures(const training_config *c, char message[TRANSFORMER_MESSAGE_MAX])
 {
-    if (c->model.form == FORM_CAPTIONS &&
+    const detection_weights *const w = &c->detection;
+    if (c->model.form != FORM_VISION &&
         (c->crop != 0 || c->flip != 0.0 || c->erase != 0.0 || c->mix_up != 0.0))
-        return wrong(message, "crop, flip, erase and mix-up must be 0: the caption would not be "
-                              "true of the picture");
+        return wrong(message,
+                     "crop, flip, erase and mix-up must be 0: the %s would not be true of "
+                     "the picture",
+                     c->model.form == FORM_CAPTIONS ? "caption" : "boxes");
+    if (weight_is_wrong(w->nothing) || weight_is_wrong(w->box) || weight_is_wrong(w->overlap))
+        return wrong(message,
+                     "nothing-weight %g, box-weight %g, overlap-weight %g: they must be from 0 "
+                     "to %g",
+                     w->nothing, w->box, w->overlap, WEIGHT_MOST);
     if (c->crop < 0 || c->crop > c->model.vision.side)
         return wrong(message, "crop %d: it must be from 0 to the side of the pictures, %d", c->crop,
                      c->model.vision.side);
@@ -379,8 +404,12 @@ static const struct setting {
     {"flip", SETTING_REAL, AT(flip)},
     {"erase", SETTING_REAL, AT(erase)},
     {"mix-up", SETTING_REAL, AT(mix_up)},
+    {"queries", SETTING_INT, AT(model.positions)},
+    {"nothing-weight", SETTING_REAL, AT(detection.nothing)},
+    {"box-weight", SETTING_REAL, AT(detection.box)},
+    {"overlap-weight", SETTING_REAL, AT(detection.overlap)},
 };
-enum { FIRST_OF_PICTURES = TRAINING_SETTINGS - 10 };
+enum { FIRST_OF_DETECTION = TRAINING_SETTINGS - 4, FIRST_OF_PICTURES = FIRST_OF_DETECTION - 10 };
 _Static_assert(sizeof settings / sizeof settings[0] == TRAINING_SETTINGS, "TRAINING_SETTINGS");
 
 const char *training_setting_name(int number)
@@ -563,9 +592,13 @@ bool training_setting_read(training_config *config, int number, const char *text
 
 bool training_setting_is_recorded(const training_config *config, int number)
 {
+    if (number >= FIRST_OF_DETECTION)
+        return config->model.form == FORM_DETECTION;
     if (number >= FIRST_OF_PICTURES)
         return transformer_reads_pictures(&config->model);
     switch (settings[number].at) {
+    case AT(model.positions):
+        return config->model.form != FORM_DETECTION;
     case AT(micro_batches):
         return config->micro_batches != 1;
     case AT(arithmetic):

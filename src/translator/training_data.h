@@ -16,6 +16,10 @@ struct training_data {
     /* Pairs [first, first + count) of a split. NULL as above. */
     batch *(*some)(training_data *data, const training_config *config, corpus_split split,
                    int64_t first, int count);
+    /* Detectors: how good what all queries of pictures [0, count) of a split say is, from 0 to 1,
+     * outputs[count * queries][transformer_outputs()]. */
+    mha_status (*judge)(training_data *data, const training_config *config, corpus_split split,
+                        int64_t count, const float *outputs, double *share);
     int64_t valid; /* pairs of the validation split; 0: as many as are requested */
     transformer_form form;
     uint64_t hash; /* of the vocabulary and of the pairs: a checkpoint belongs to these */

@@ -391,7 +391,8 @@ static mha_status compare_form(const training_config *config, const training_dat
                                const safetensors_report *r)
 {
     static const char *const names[FORMS] = {"without files of pairs", "on files of pairs",
-                                             "on pictures", "on scenes"};
+                                             "on pictures", "on scenes",
+                                             "on scenes with boxes (--detect)"};
     if (config->model.form == (data ? data->form : FORM_LABORATORY))
         return MHA_OK;
     return safetensors_fail(r, MHA_ERR_FORMAT, "it is of a training %s", names[config->model.form]);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/assignment.h"
 #include "base/rng.h"
 
 /* --------------------------------------------------------------- check ----- */
@@ -36,7 +37,8 @@ static bool within(const config_limit *limit, char message[TRANSFORMER_MESSAGE_M
 
 const char *transformer_form_name(transformer_form form)
 {
-    static const char *const names[FORMS] = {"laboratory", "marian", "vision", "captions"};
+    static const char *const names[FORMS] = {"laboratory", "marian", "vision", "captions",
+                                             "detection"};
     return names[form];
 }
 
@@ -72,39 +74,64 @@ static bool check_heads(const transformer_config *config, char message[TRANSFORM
     return false;
 }
 
+/* The classes of a classifier or detector, or the words of captions. */
+static bool check_outputs(const transformer_config *config, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const bool says = config->form == FORM_CAPTIONS, finds = config->form == FORM_DETECTION;
+    const int *const words = config->words, *const layers = config->layers;
+    const config_limit limits[] = {
+        {"the number of decoder layers", layers[TRANSFORMER_TARGET], says || finds,
+         says || finds ? TRANSFORMER_LAYERS_MAX : 0},
+        {finds ? "the number of classes of the first kind" : "the number of source words",
+         words[TRANSFORMER_SOURCE], finds, finds ? VISION_CLASSES_MAX : 0},
+        {says ? "the number of words" : "the number of classes", words[TRANSFORMER_TARGET],
+         says ? WORDS_SPECIAL + 1 : 2, says ? WORDS_MAX : VISION_CLASSES_MAX},
+    };
+    return check_limits(limits, sizeof limits / sizeof limits[0], message);
+}
+
+/* How long the sentences of the target are, and patches of the pictures. */
+static bool check_tokens(const transformer_config *config, char message[TRANSFORMER_MESSAGE_MAX])
+{
+    const int tokens = vision_tokens(&config->vision);
+    const config_limit limits[] = {
+        {"the number of patches", tokens, 2, POSITIONS_MAX},
+        config->form == FORM_DETECTION
+            ? (config_limit){"the number of queries", config->positions, 1, ASSIGNMENT_MAX}
+        : config->form == FORM_CAPTIONS
+            ? (config_limit){"the number of positions", config->positions, 2, POSITIONS_MAX}
+            : (config_limit){"the number of positions", config->positions, tokens, tokens}};
+    return check_limits(limits, sizeof limits / sizeof limits[0], message);
+}
+
 static bool check_vision(const transformer_config *config, char message[TRANSFORMER_MESSAGE_MAX])
 {
     const vision_shape *const v = &config->vision;
     const int *const layers = config->layers;
-    const bool says = config->form == FORM_CAPTIONS;
+    const bool says = config->form == FORM_CAPTIONS, finds = config->form == FORM_DETECTION;
     const config_limit limits[] = {
         {"the width", config->width, 2, WIDTH_MAX},
         {"the number of heads", config->heads, 1, WIDTH_MAX},
         {"the width inside the feed-forward", config->ff_width, 1, INSIDE_MAX},
         {"the number of encoder layers", layers[TRANSFORMER_SOURCE], 1, TRANSFORMER_LAYERS_MAX},
-        {"the number of decoder layers", layers[TRANSFORMER_TARGET], says,
-         says ? TRANSFORMER_LAYERS_MAX : 0},
-        {"the number of source words", config->words[TRANSFORMER_SOURCE], 0, 0},
-        {says ? "the number of words" : "the number of classes", config->words[TRANSFORMER_TARGET],
-         says ? WORDS_SPECIAL + 1 : 2, says ? WORDS_MAX : VISION_CLASSES_MAX},
         {"the side of the pictures", v->side, 1, VISION_SIDE_MAX},
         {"the number of channels", v->channels, 1, VISION_CHANNELS_MAX},
         {"the side of a patch", v->patch, 1,
          v->side < VISION_PATCH_MAX ? v->side : VISION_PATCH_MAX},
         {"the stride of the patches", v->stride, 1, v->patch},
     };
-    if (!check_limits(limits, sizeof limits / sizeof limits[0], message))
-        return false;
-    const config_limit tokens[] = {{"the number of patches", vision_tokens(v), 2, POSITIONS_MAX},
-                                   {"the number of positions", config->positions,
-                                    says ? 2 : vision_tokens(v),
-                                    says ? POSITIONS_MAX : vision_tokens(v)}};
-    if (!check_limits(tokens, 2, message))
+    if (!check_limits(limits, sizeof limits / sizeof limits[0], message) ||
+        !check_outputs(config, message) || !check_tokens(config, message))
         return false;
     if (says && (config->width % 2 != 0 || v->pooling != VISION_MEAN)) {
         snprintf(message, TRANSFORMER_MESSAGE_MAX,
                  "captions need an even width, not %d, and pictures without a token of the class",
                  config->width);
+        return false;
+    }
+    if (finds && v->pooling != VISION_MEAN) {
+        snprintf(message, TRANSFORMER_MESSAGE_MAX,
+                 "a detector needs pictures without a token of the class");
         return false;
     }
     if (v->places == VISION_SINES && config->width % 4 != 0) {
@@ -247,13 +274,21 @@ static size_t add_embedding(surveyor *s, const char *name, int side)
                       s->config->width);
 }
 
+static size_t add_queries(surveyor *s)
+{
+    return add_tensor(s, "queries", NULL, PARAMETER_EMBEDDING, s->config->positions,
+                      s->config->width);
+}
+
 static void add_side(surveyor *s, transformer_map *map, int side)
 {
     const bool own = s->config->form != FORM_MARIAN; /* embeddings and last norms */
     const char *const name = side == TRANSFORMER_SOURCE ? "encoder" : "decoder";
     snprintf(s->prefix, sizeof s->prefix, "%s.", name);
     if (own)
-        map->embedding[side] = add_embedding(s, "embed_tokens", side);
+        map->embedding[side] = s->config->form == FORM_DETECTION
+                                   ? add_queries(s)
+                                   : add_embedding(s, "embed_tokens", side);
     for (int n = 0; n < s->config->layers[side]; n++) {
         layer_at *const layer = &map->layers[side][n];
         snprintf(s->prefix, sizeof s->prefix, "%s.layers.%d.", name, n);
@@ -307,6 +342,10 @@ static int survey(const transformer_config *config, transformer_map *map, transf
             add_linear(&s, "classifier", config->words[TRANSFORMER_TARGET], config->width);
     else
         add_side(&s, map, TRANSFORMER_TARGET);
+    s.prefix[0] = '\0';
+    if (config->form == FORM_DETECTION)
+        map->vision.classifier =
+            add_linear(&s, "detector", transformer_outputs(config), config->width);
     map->count = s.at;
     return s.count;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A transformer: its configuration, its parameters, and their layout in memory.
- * It has one of four forms. The laboratory's, an
+ * It has one of five forms. The laboratory's, an
  * encoder and a decoder:
  *
  *      source words                          target words so far
@@ -31,7 +31,13 @@
  *      logits = classifier(row)
  *
  * and a fourth one says what is in a picture: the encoder of the third form, whose last rows are
- * the memory of the laboratory's decoder.
+ * the memory of the laboratory's decoder. The fifth one finds things in a picture. It is the same
+ * with queries instead of words, which see each other in both directions and have no positions:
+ *
+ *      query * sqrt(width)
+ *      layers, as those of the decoder, but not causal
+ *      detector(norm(x)): logits of two kinds of classes, of which the last one of the second kind
+ *                         is "nothing", and a box
  *
  * All parameters are in one array of floats; a map gives the offset of each. Gradients and the
  * optimizer's moments are arrays with the same map.
@@ -44,6 +50,7 @@
 #include <stdbool.h>
 
 enum { TRANSFORMER_SOURCE, TRANSFORMER_TARGET, TRANSFORMER_SIDES };
+enum { TRANSFORMER_BOX = 4 }; /* numbers of a box (box.h) */
 enum { TRANSFORMER_LAYERS_MAX = 16, TRANSFORMER_NAME_MAX = 64, TRANSFORMER_MESSAGE_MAX = 256 };
 
 /* The special words, with which every vocabulary begins. A source sentence is its words followed by
@@ -56,6 +63,7 @@ typedef enum transformer_form {
     FORM_MARIAN,
     FORM_VISION,
     FORM_CAPTIONS,
+    FORM_DETECTION,
     FORMS
 } transformer_form;
 
@@ -64,7 +72,7 @@ typedef enum transformer_form {
 typedef enum vision_pooling { VISION_CLASS, VISION_MEAN, VISION_POOLINGS } vision_pooling;
 typedef enum vision_places { VISION_LEARNED, VISION_SINES, VISION_PLACES } vision_places;
 
-/* The pictures of FORM_VISION and FORM_CAPTIONS, which has no token of the class. */
+/* The pictures of a model. Only FORM_VISION can have a token of the class. */
 typedef struct vision_shape {
     int side, channels; /* pixels of a side */
     int patch, stride;  /* pixels of a patch's side, and from one patch to the next */
@@ -79,15 +87,26 @@ typedef struct transformer_config {
     int layers[TRANSFORMER_SIDES]; /* of encoder and decoder, 1 to TRANSFORMER_LAYERS_MAX */
     int words[TRANSFORMER_SIDES];  /* of the vocabularies, special words included; FORM_MARIAN has
                                       one vocabulary; FORM_VISION: 0 and the classes;
-                                      FORM_CAPTIONS: 0 and the words */
+                                      FORM_CAPTIONS: 0 and the words; FORM_DETECTION: classes of
+                                      both kinds, "nothing" included */
     int positions;       /* tokens of the longest sentence, WORD_END included; FORM_VISION: of a
-                            picture */
+                            picture; FORM_DETECTION: queries */
     vision_shape vision; /* of pictures; FORM_VISION has no decoder layers */
 } transformer_config;
 
 static inline bool transformer_reads_pictures(const transformer_config *config)
 {
-    return config->form == FORM_VISION || config->form == FORM_CAPTIONS;
+    return config->form == FORM_VISION || config->form == FORM_CAPTIONS ||
+           config->form == FORM_DETECTION;
+}
+
+/* Numbers that a row of the target ends in: logits and, of a detector, a box after them. */
+static inline int transformer_outputs(const transformer_config *config)
+{
+    const int *const words = config->words;
+    return config->form == FORM_DETECTION
+               ? words[TRANSFORMER_SOURCE] + words[TRANSFORMER_TARGET] + TRANSFORMER_BOX
+               : words[TRANSFORMER_TARGET];
 }
 
 /* Patches along a side of the picture; tokens before the patches, 0 or 1; and all tokens of a
@@ -131,13 +150,14 @@ typedef struct layer_at {
 
 typedef struct transformer_map {
     size_t embedding[TRANSFORMER_SIDES]; /* [words][width]; FORM_MARIAN: both are the same;
-                                            pictures have none */
+                                            pictures have none; FORM_DETECTION: [queries][width] */
     layer_at layers[TRANSFORMER_SIDES][TRANSFORMER_LAYERS_MAX];
     weight_at norm[TRANSFORMER_SIDES]; /* after the last layer; not FORM_MARIAN */
     struct {
         weight_at patches, classifier;
         size_t mark, places; /* the token of the class, [width]; [tokens][width] */
-    } vision;                /* of pictures; FORM_CAPTIONS has neither classifier nor mark */
+    } vision;                /* of pictures; FORM_CAPTIONS has neither classifier nor mark;
+                                FORM_DETECTION: the classifier gives all outputs */
     size_t count;            /* total number of floats */
 } transformer_map;
 
@@ -183,7 +203,8 @@ mha_layer_weights transformer_layer_weights(const transformer_config *config,
 mha_layer_gradients transformer_layer_gradients(const transformer_config *config,
                                                 const attention_at *at, float *gradients);
 
-/* "laboratory", "marian", "vision", "captions"; "class", "mean"; "learned", "sines". */
+/* "laboratory", "marian", "vision", "captions", "detection"; "class", "mean"; "learned", "sines".
+ */
 const char *transformer_form_name(transformer_form form);
 const char *vision_pooling_name(vision_pooling pooling);
 const char *vision_places_name(vision_places places);

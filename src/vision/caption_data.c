@@ -6,23 +6,9 @@
 
 enum { TARGET_MAX = CAPTION_WORDS_MAX + 1 };
 
-/* About the mean and the deviation of all pixels. */
-#define PIXEL_MEAN 0.25f
-#define PIXEL_DEVIATION 0.2f
-
-void caption_scale_fill(pixel_scale *scale)
-{
-    for (int c = 0; c < SCENE_CHANNELS; c++) {
-        scale->mean[c] = PIXEL_MEAN;
-        scale->deviation[c] = PIXEL_DEVIATION;
-    }
-    pixel_scale_fill(scale, SCENE_CHANNELS);
-}
-
 void caption_data_configure(transformer_config *config)
 {
-    config->vision.side = SCENE_SIDE;
-    config->vision.channels = SCENE_CHANNELS;
+    scene_pixels_configure(config);
     config->words[TRANSFORMER_TARGET] = WORDS_SPECIAL + caption_word_count();
     config->positions = TARGET_MAX;
 }
@@ -46,12 +32,6 @@ static void make(captioned *c, uint64_t seed, corpus_split split, int64_t index,
     *ids = (caption_ids){c->ids, c->caption.count, WORDS_SPECIAL + (int)language};
 }
 
-static void fill_pixels(const scene *s, const pixel_scale *scale, float *to)
-{
-    for (int n = 0; n < SCENE_CHANNELS * SCENE_PIXELS; n++)
-        to[n] = scale->table[n / SCENE_PIXELS][s->pixels[n]];
-}
-
 batch *caption_batch(const transformer_config *config, const pixel_scale *scale, uint64_t seed,
                      corpus_split split, int64_t first, int count, scene *scenes,
                      scene_caption *captions)
@@ -65,7 +45,7 @@ batch *caption_batch(const transformer_config *config, const pixel_scale *scale,
         b = batch_of_captions(ids, count, WORD_END, vision_tokens(&config->vision),
                               SCENE_CHANNELS * SCENE_PIXELS);
     for (int n = 0; b && n < count; n++) {
-        fill_pixels(&made[n].scene, scale, b->pixels + (size_t)n * b->picture_floats);
+        scene_pixels_fill(&made[n].scene, scale, b->pixels + (size_t)n * b->picture_floats);
         if (scenes)
             scenes[n] = made[n].scene;
         if (captions)
@@ -94,18 +74,14 @@ static batch *some(training_data *base, const training_config *config, corpus_sp
 static uint64_t content_hash(void)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    scene s;
     for (int n = 0; n < caption_word_count(); n++)
         hash = corpus_hash(hash, caption_word(n));
-    scene_generate(1, CORPUS_TRAIN, 0, &s);
-    for (int n = 0; n < SCENE_CHANNELS * SCENE_PIXELS; n++)
-        hash = (hash ^ s.pixels[n]) * UINT64_C(0x100000001b3);
-    return hash;
+    return scene_pixels_hash(hash);
 }
 
 void caption_data_init(caption_data *data)
 {
     data->base =
         (training_data){.step = step, .some = some, .form = FORM_CAPTIONS, .hash = content_hash()};
-    caption_scale_fill(&data->scale);
+    scene_scale_fill(&data->scale);
 }

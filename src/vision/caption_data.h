@@ -9,16 +9,13 @@
 
 #include "scenes/scene_caption.h"
 #include "translator/training_data.h"
-#include "vision/augment.h"
+#include "vision/scene_pixels.h"
 
 typedef struct caption_data {
     training_data base;
     pixel_scale scale; /* the same for all scenes */
 } caption_data;
 void caption_data_init(caption_data *data);
-
-/* How the pixels of scenes are scaled. */
-void caption_scale_fill(pixel_scale *scale);
 
 /* Sets the sides, channels, words and positions of a configuration to those of captions of scenes.
  */

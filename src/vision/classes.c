@@ -2,12 +2,11 @@
 /* Reads config.json and preprocessor_config.json of a folder (classes.h). */
 #include "vision/classes.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "format/json_tree.h"
+#include "format/image_scale.h"
 
 enum { PATH_BYTES = 4096 };
 
@@ -40,25 +39,12 @@ bool classes_read(const char *folder, picture_class_name *names, int count, char
     return true;
 }
 
-static bool read_numbers(const json_value *list, int channels, double least, float *to)
-{
-    for (int n = 0; n < channels; n++) {
-        double number;
-        if (!json_tree_get_number(json_tree_element(list, (size_t)n), &number) ||
-            !(number >= least && number < 1e6))
-            return false;
-        to[n] = (float)number;
-    }
-    return json_tree_count(list) == (size_t)channels;
-}
-
 bool classes_read_scale(const char *folder, pixel_scale *scale, int channels, char *message)
 {
     static const char name[] = "preprocessor_config.json";
     char path[PATH_BYTES];
     json_tree *tree;
-    for (int n = 0; n < channels; n++)
-        scale->mean[n] = scale->deviation[n] = 0.5f;
+    image_scale_default(channels, scale->mean, scale->deviation);
     snprintf(path, sizeof path, "%s/%s", folder, name);
     if (access(path, F_OK) != 0) {
         pixel_scale_fill(scale, channels);
@@ -66,11 +52,8 @@ bool classes_read_scale(const char *folder, pixel_scale *scale, int channels, ch
     }
     if (!read_tree(folder, name, &tree, message))
         return false;
-    const json_value *const mean = json_tree_member(json_tree_root(tree), "image_mean");
-    const json_value *const deviation = json_tree_member(json_tree_root(tree), "image_std");
-    const bool fine = (!mean && !deviation) ||
-                      (mean && deviation && read_numbers(mean, channels, -1e6, scale->mean) &&
-                       read_numbers(deviation, channels, 1e-6, scale->deviation));
+    const bool fine =
+        image_scale_read(json_tree_root(tree), channels, scale->mean, scale->deviation);
     json_tree_free(tree);
     if (!fine)
         snprintf(message, PICTURE_MESSAGE_MAX,

@@ -37,8 +37,10 @@ static void only_names_of_its_own(void)
     make(&folder, "model.12-3.tmp");
     make(&folder, "model.4194304-99.tmp");
     mkdir(temp_path(&folder, "model.12-4.tmp"), 0700);
-    CHECK(symlink("model", temp_path(&folder, "model.12-5.tmp")) == 0, "link");
-    CHECK(mkfifo(temp_path(&folder, "model.12-6.tmp"), 0600) == 0, "pipe");
+    if (!TEST_WINDOWS) {
+        CHECK(symlink("model", temp_path(&folder, "model.12-5.tmp")) == 0, "link");
+        CHECK(mkfifo(temp_path(&folder, "model.12-6.tmp"), 0600) == 0, "pipe");
+    }
     snprintf(path, sizeof path, "%s", temp_path(&folder, "model"));
     leftover_files_remove(path);
     for (size_t n = 0; n < sizeof others / sizeof others[0]; n++)
@@ -46,8 +48,8 @@ static void only_names_of_its_own(void)
     CHECK(!is_there(&folder, "model.12-3.tmp"), "the first is left");
     CHECK(!is_there(&folder, "model.4194304-99.tmp"), "the second is left");
     CHECK(is_there(&folder, "model.12-4.tmp"), "the folder was removed");
-    CHECK(is_there(&folder, "model.12-5.tmp"), "the link was removed");
-    CHECK(is_there(&folder, "model.12-6.tmp"), "the pipe was removed");
+    CHECK(TEST_WINDOWS || is_there(&folder, "model.12-5.tmp"), "the link was removed");
+    CHECK(TEST_WINDOWS || is_there(&folder, "model.12-6.tmp"), "the pipe was removed");
     rmdir(temp_path(&folder, "model.12-4.tmp"));
     temp_folder_free(&folder);
 }
@@ -73,6 +75,8 @@ static pid_t writer(const char *path, char *name, size_t size)
 
 static void running_processes_keep_theirs(void)
 {
+    if (test_lacks("no fork()"))
+        return;
     const temp_folder folder = temp_folder_new();
     char path[300], name[300 + MHAI_FILE_SUFFIX];
     int fd;

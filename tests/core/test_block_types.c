@@ -247,6 +247,36 @@ static void numbers_are_rounded_to_the_nearest(void)
     }
 }
 
+/* The public function is the one that stores weights, and refuses what it cannot do. */
+static void rows_from_numbers(void)
+{
+    float x[64], to[64];
+    uint8_t row[2 * 34], wanted[2 * 34];
+    for (int n = 0; n < 64; n++)
+        x[n] = (float)(n * n % 37) - 18.0f;
+    for (int t = 0; t < 3; t++) {
+        memset(row, 0xa5, sizeof row);
+        mhai_blocks_from_f32(types[t], x, 64, wanted);
+        CHECK(mha_row_from_f32(types[t], x, 64, row) == MHA_OK, "type %d", types[t]);
+        CHECK(memcmp(row, wanted, mha_row_bytes(types[t], 64)) == 0, "type %d", types[t]);
+    }
+    memset(row, 0xa5, sizeof row);
+    CHECK(mha_row_from_f32(MHA_F16, x, 64, row) == MHA_ERR_DTYPE, "f16");
+    CHECK(mha_row_from_f32(MHA_Q4_K, x, 256, row) == MHA_ERR_DTYPE, "a K type");
+    CHECK(mha_row_from_f32((mha_dtype)-1, x, 64, row) == MHA_ERR_DTYPE, "unknown");
+    CHECK(mha_row_from_f32(MHA_Q8_0, x, 33, row) == MHA_ERR_SHAPE, "a part of a block");
+    CHECK(mha_row_from_f32(MHA_Q8_0, x, -32, row) == MHA_ERR_SHAPE, "negative");
+    CHECK(mha_row_from_f32(MHA_Q8_0, NULL, 32, row) == MHA_ERR_NULL, "no numbers");
+    CHECK(mha_row_from_f32(MHA_Q8_0, x, 32, NULL) == MHA_ERR_NULL, "no room");
+    CHECK(mha_row_from_f32(MHA_Q8_0, NULL, 0, NULL) == MHA_OK, "nothing");
+    for (size_t n = 0; n < sizeof row; n++)
+        CHECK(row[n] == 0xa5, "written");
+    x[5] = INFINITY;
+    CHECK(mha_row_from_f32(MHA_Q8_0, x, 64, row) == MHA_OK, "an infinity");
+    CHECK(mha_row_to_f32(MHA_Q8_0, row, 64, to) == MHA_OK && isnan(to[0]) && to[40] == to[40],
+          "makes its block NaN");
+}
+
 /* Blocks that other programs make of these numbers, to the bit. */
 static void known_blocks(void)
 {
@@ -375,6 +405,7 @@ int main(int argc, char **argv)
     RUN(plain_rows);
     RUN(wrong_rows);
     RUN(numbers_are_rounded_to_the_nearest);
+    RUN(rows_from_numbers);
     RUN(known_blocks);
     RUN(zeros_and_damage);
     RUN(panels_hold_every_block);

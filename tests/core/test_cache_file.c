@@ -227,11 +227,13 @@ static bool refused(const sample *s, const unsigned char *bytes, size_t size, co
     return CHECK(status == MHA_ERR_FORMAT, "%s", mha_status_string(status));
 }
 
+enum { STEP = TEST_WINDOWS ? 37 : 1 }; /* wine takes milliseconds for a file */
+
 static void cut_anywhere(void)
 {
     for (int kind = 0; kind < 3; kind++) {
         sample s = sample_new((mha_cache_kind)kind);
-        for (size_t size = 0; size < s.size; size++)
+        for (size_t size = 0; size < s.size; size += STEP)
             if (!refused(&s, s.bytes, size, size < 8 ? "not a cache file" : "cut off"))
                 CHECK(false, "kind %d cut after %zu of %zu bytes", kind, size, s.size);
         sample_free(&s);
@@ -243,7 +245,7 @@ static void any_byte_changed(void)
     static const unsigned char changes[] = {1, 128, 255};
     for (int kind = 0; kind < 3; kind++) {
         sample s = sample_new((mha_cache_kind)kind);
-        for (size_t at = 0; at < s.size; at++)
+        for (size_t at = 0; at < s.size; at += STEP)
             for (int n = 0; n < 3; n++) {
                 s.bytes[at] ^= changes[n];
                 if (!refused(&s, s.bytes, s.size, NULL))
@@ -442,6 +444,8 @@ static void random_lies(void)
 
 static void files_that_are_none(void)
 {
+    if (test_lacks("no named pipes"))
+        return;
     const temp_folder folder = temp_folder_new();
     mha_cache *const good = cache_of(MHA_CACHE_RING, MHA_F32, MHA_F32, 2), *cache;
     CHECK(load(&cache, temp_path(&folder, "missing"), "opened") == MHA_ERR_FILE, "missing");

@@ -248,6 +248,8 @@ static void check_gap(const gap_kind *gap, ptrdiff_t L, mha_dtype type)
 
 static void masked_blocks_are_not_visited(void)
 {
+    if (test_lacks("no fork()"))
+        return;
     static const ptrdiff_t L[] = {1, 3, 16, 70};
     for (size_t g = 0; g < sizeof gaps / sizeof *gaps; g++)
         for (size_t n = 0; n < 4; n++)
@@ -257,6 +259,8 @@ static void masked_blocks_are_not_visited(void)
 /* Control: without a mask, the unreadable keys are read. */
 static void unmasked_gap_faults(void)
 {
+    if (test_lacks("no fork()"))
+        return;
     const problem_spec spec = {
         .shape = {.B = 1, .H = 4, .G = KEY_HEADS, .L = 2, .S = KEYS, .D = WIDTH}};
     problem *const c = problem_new(&spec);

@@ -372,6 +372,8 @@ static void tasks_of_ones_own(void)
 /* The child has none of the pool's threads; the serial call must not miss them. */
 static void serial_call_after_fork(void)
 {
+    if (test_lacks("no fork()"))
+        return;
     mha_pool *pool = pool_of(3);
     call *serial = solved(CALL_FULL, &middle, 6), *c = call_new(CALL_FULL, &middle, 6);
     same_on_pool("before the fork", pool, c, serial);

@@ -101,11 +101,13 @@ static void odd_files(void)
     CHECK(safetensors_open(&file, folder.path, 0, message, sizeof message) == MHA_ERR_FILE &&
               strstr(message, "not a regular file"),
           "a folder: %s", message);
-    CHECK(mkfifo(temp_path(&folder, "pipe"), 0600) == 0, "mkfifo");
-    CHECK(safetensors_open(&file, temp_path(&folder, "pipe"), 0, message, sizeof message) ==
-                  MHA_ERR_FILE &&
-              strstr(message, "not a regular file"),
-          "a pipe: %s", message);
+    if (!TEST_WINDOWS) {
+        CHECK(mkfifo(temp_path(&folder, "pipe"), 0600) == 0, "mkfifo");
+        CHECK(safetensors_open(&file, temp_path(&folder, "pipe"), 0, message, sizeof message) ==
+                      MHA_ERR_FILE &&
+                  strstr(message, "not a regular file"),
+              "a pipe: %s", message);
+    }
     CHECK(safetensors_open(NULL, "x", 0, message, sizeof message) == MHA_ERR_NULL, "no place");
     CHECK(safetensors_open(&file, NULL, 0, message, sizeof message) == MHA_ERR_NULL, "no path");
     CHECK(safetensors_open_memory(&file, NULL, 1, 0, NULL, 0) == MHA_ERR_NULL, "no bytes");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes as files of pictures: IDX with headers that are mostly right, CIFAR-10's records, and gzip.
- * A file is refused with a message, or every picture and label of it is where it belongs.
+ * Bytes as files of pictures: IDX, PGM and PPM with headers that are mostly right, CIFAR-10's
+ * records, and gzip. A file is refused with a message, or every picture and label of it is where it
+ * belongs.
  *
  *      clang -fsanitize=fuzzer,address ... fuzz_pictures.c    a libFuzzer target
  *      cc -DFUZZ_STANDALONE ... fuzz_pictures.c test.c        a test with pseudo-random bytes
@@ -12,6 +13,7 @@
 #include "picture/cifar.h"
 #include "picture/gzip.h"
 #include "picture/idx.h"
+#include "picture/pnm_file.h"
 #include "support/fuzz.h"
 
 enum { FILE_MAX = 1 << 15, RECORD = 3073 };
@@ -91,12 +93,41 @@ static bool try_gzip(fuzz *f, const uint8_t *bytes, size_t size)
     return why == NULL;
 }
 
+/* A header that is mostly right, with a comment or not, then some of the pixels. */
+static bool try_pnm(fuzz *f)
+{
+    char text[256];
+    const int channels = fuzz_pick(f, 2) ? 3 : 1;
+    const int64_t columns = fuzz_rare(f) ? fuzz_absurd(f) : 1 + fuzz_pick(f, 8);
+    const int64_t rows = fuzz_rare(f) ? fuzz_absurd(f) : 1 + fuzz_pick(f, 8);
+    const int length =
+        snprintf(text, sizeof text, "P%d%s%lld %lld\n%d%s", channels == 3 ? 6 : 5,
+                 fuzz_pick(f, 2) ? "\n" : " # c\n", (long long)columns, (long long)rows,
+                 fuzz_rare(f) ? 65535 : 255, fuzz_rare(f) ? "x" : "\n");
+    const size_t size = (size_t)length + (size_t)(8 * 8 * channels) - (size_t)(8 * fuzz_pick(f, 4));
+    uint8_t *const bytes = fuzz_buffer(f, size);
+    memcpy(bytes, text, (size_t)length);
+    FILE *const file = fmemopen(bytes, size, "rb");
+    if (!file)
+        return false;
+    char message[PICTURE_MESSAGE_MAX] = "";
+    picture p;
+    const bool fine = pnm_stream_read(file, "a", &p, message);
+    fclose(file);
+    if (fine ? p.rows != rows || p.columns != columns || p.channels != channels
+             : strlen(message) < 10 || p.pixels != NULL)
+        fuzz_die("another picture, or a file is refused without a message");
+    picture_free(&p);
+    return fine;
+}
+
 static bool fuzz_one(const uint8_t *bytes, size_t size)
 {
     fuzz f = fuzz_begin(bytes, size);
-    const ptrdiff_t kind = fuzz_pick(&f, 3);
+    const ptrdiff_t kind = fuzz_pick(&f, 4);
     const bool fine = kind == 0   ? try_idx(&f)
                       : kind == 1 ? try_cifar(&f)
+                      : kind == 2 ? try_pnm(&f)
                                   : try_gzip(&f, bytes, size);
     fuzz_finish(&f, fine ? MHA_OK : MHA_ERR_FORMAT);
     return fine;

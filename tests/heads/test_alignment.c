@@ -295,7 +295,7 @@ static void read_gold(const subject *model, const corpus_pair *gold, aligned_pai
         make_line(&gold->side[side], line);
         CHECK(given_words_make(&pair->words[side], line, strlen(line), side == 1), "no memory");
     }
-    const pair_request request = {pair->words[0].text, pair->words[1].text, {NULL}};
+    const pair_request request = {.text = pair->words[0].text, .target = pair->words[1].text};
     CHECK(subject_read(model, &request, NULL, &pair->text, message), "%s", message);
     CHECK(pair->words[0].count == sources && pair->words[1].count == targets, "words");
     for (int t = 0; t < targets; t++)

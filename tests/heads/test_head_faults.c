@@ -75,7 +75,7 @@ static bool ablate(void)
 /* The same on a text of the user, as for a model that is not a translator. */
 static bool ablate_text(void)
 {
-    static const pair_request request = {"the cat sleeps", NULL, {NULL}};
+    static const pair_request request = {.text = "the cat sleeps"};
     const int heads[2] = {1, 9};
     char message[SUBJECT_MESSAGE_MAX];
     head_damage damage;
@@ -158,7 +158,7 @@ static subject_text any_text;
 
 static void read_pair(void)
 {
-    static const pair_request request = {"the cat sleeps", "le chat dort", {NULL}};
+    static const pair_request request = {.text = "the cat sleeps", .target = "le chat dort"};
     char message[SUBJECT_MESSAGE_MAX] = "";
     CHECK(subject_of_model(&any, opened, message) &&
               subject_read(&any, &request, NULL, &any_text, message),

@@ -29,7 +29,7 @@ static bool make_model(void)
 
 static void a_text_has_words_and_marks(void)
 {
-    const pair_request request = {"The black cat sleeps.", "le chat noir dort", {NULL}};
+    const pair_request request = {.text = "The black cat sleeps.", .target = "le chat noir dort"};
     const capture_options options = {.weights = true};
     char message[SUBJECT_MESSAGE_MAX], room[SUBJECT_WORD_MAX];
     subject_text text;
@@ -65,7 +65,7 @@ static void both_ways_of_ablation_agree(void)
     head_pair pairs[TEXTS];
     subject_text texts[TEXTS];
     for (int n = 0; n < TEXTS; n++) {
-        const pair_request request = {english[n], NULL, {NULL}};
+        const pair_request request = {.text = english[n]};
         CHECK(head_pair_of_text(model, english[n], &pairs[n], NULL, message), "%s", message);
         CHECK(subject_read(&all, &request, NULL, &texts[n], message), "%s", message);
     }

@@ -104,6 +104,60 @@ static void a_folder(void)
     temp_folder_free(&folder);
 }
 
+#define PIXELS_CONFIG                                                                     \
+    "{\"model_type\":\"vit\",\"hidden_size\":8,\"num_hidden_layers\":1,\"image_size\":8," \
+    "\"num_attention_heads\":2,\"intermediate_size\":12,\"patch_size\":4,\"num_channels\":3}"
+#define PIXELS_MODEL                                                                               \
+    "embeddings.cls_token 1 1 8\nembeddings.position_embeddings 1 5 8\n"                           \
+    "embeddings.patch_embeddings.projection.weight 8 3 4 4\n"                                      \
+    "embeddings.patch_embeddings.projection.bias 8\nlayernorm.weight 8\nlayernorm.bias 8\n"        \
+    "encoder.layer.#.layernorm_before.weight 8\nencoder.layer.#.layernorm_before.bias 8\n"         \
+    "encoder.layer.#.layernorm_after.weight 8\nencoder.layer.#.layernorm_after.bias 8\n"           \
+    "encoder.layer.#.attention.attention.query.weight 8 8\n"                                       \
+    "encoder.layer.#.attention.attention.query.bias 8\n"                                           \
+    "encoder.layer.#.attention.attention.key.weight 8 8\n"                                         \
+    "encoder.layer.#.attention.attention.key.bias 8\n"                                             \
+    "encoder.layer.#.attention.attention.value.weight 8 8\n"                                       \
+    "encoder.layer.#.attention.attention.value.bias 8\n"                                           \
+    "encoder.layer.#.attention.output.dense.weight 8 8\n"                                          \
+    "encoder.layer.#.attention.output.dense.bias 8\n"                                              \
+    "encoder.layer.#.intermediate.dense.weight 12 8\nencoder.layer.#.intermediate.dense.bias 12\n" \
+    "encoder.layer.#.output.dense.weight 8 12\nencoder.layer.#.output.dense.bias 8\n"
+
+/* How pixels are scaled, as the files say or as most models have it. */
+static void pixels_have(const temp_folder *folder, const char *text, float mean, float deviation)
+{
+    model_files files;
+    if (text)
+        make_text(folder, "preprocessor_config.json", text);
+    if (!opens(folder->path, &files))
+        return;
+    const model_usage *const usage = &files.description.usage;
+    CHECK(usage->image_mean[2] == mean && usage->image_deviation[2] == deviation,
+          "%s: mean %g, deviation %g", text ? text : "no file", (double)usage->image_mean[2],
+          (double)usage->image_deviation[2]);
+    model_files_close(&files);
+}
+
+static void scales_of_pixels(void)
+{
+    const temp_folder folder = temp_folder_new();
+    static const char *const wrong[] = {"{\"image_mean\":[0,0],\"image_std\":[1,1]}",
+                                        "{\"image_mean\":[0,0,0]}",
+                                        "{\"image_mean\":[0,0,0],\"image_std\":[1,1,0]}",
+                                        "{\"image_mean\":[0,0,\"0\"],\"image_std\":[1,1,1]}"};
+    model_builder_folder(&folder, PIXELS_CONFIG, PIXELS_MODEL, 1);
+    pixels_have(&folder, NULL, 0.5f, 0.5f);
+    pixels_have(&folder, "{}", 0.5f, 0.5f);
+    pixels_have(&folder, "{\"image_mean\":[0,0,0.25],\"image_std\":[1,1,0.125]}", 0.25f, 0.125f);
+    pixels_have(&folder, "{\"do_normalize\":false,\"image_mean\":[0,0,0.25]}", 0.0f, 1.0f);
+    for (size_t n = 0; n < sizeof wrong / sizeof wrong[0]; n++) {
+        make_text(&folder, "preprocessor_config.json", wrong[n]);
+        refuses(folder.path, MHA_ERR_FORMAT, "image_mean");
+    }
+    temp_folder_free(&folder);
+}
+
 static void sentence_encoders(void)
 {
     const temp_folder folder = temp_folder_new();
@@ -334,6 +388,7 @@ int main(int argc, char **argv)
 {
     test_begin(argc, argv);
     RUN(a_folder);
+    RUN(scales_of_pixels);
     RUN(sentence_encoders);
     RUN(two_tokenizers);
     RUN(only_weights);

@@ -301,7 +301,10 @@ static void other_files_are_copied(void)
     CHECK(mkdir(temp_path(&folder, "other"), 0777) == 0, "mkdir");
     make_text(&folder, "1_Pooling/config.json", "{\"pooling_mode_cls_token\":true}");
     make_text(&folder, "other/file", "not of the model");
-    CHECK(symlink("LICENSE", temp_path(&folder, "COPYING")) == 0, "link");
+    if (TEST_WINDOWS)
+        make_text(&folder, "COPYING", "free");
+    else
+        CHECK(symlink("LICENSE", temp_path(&folder, "COPYING")) == 0, "link");
     mha_model *const plain = open_model(folder.path, MHA_STORE_AS_FILE);
     if (plain && saves(plain, temp_path(&folder, "new/"), false)) {
         CHECK(has(&folder, "new/vocab.txt") && has(&folder, "new/LICENSE") &&
@@ -321,12 +324,15 @@ static void other_files_are_copied(void)
               "vectors");
         mha_model_free(opened);
     }
-    char message[500];
-    CHECK(symlink("/etc/passwd", temp_path(&folder, "notes")) == 0, "link");
-    CHECK(save_model(plain, temp_path(&folder, "link"), false, false, message) == MHA_ERR_FORMAT &&
-              strstr(message, "\"notes\" is a link that leads out"),
-          "%s", message);
-    CHECK(!has(&folder, "link"), "a folder that is not complete");
+    if (!TEST_WINDOWS) {
+        char message[500];
+        CHECK(symlink("/etc/passwd", temp_path(&folder, "notes")) == 0, "link");
+        CHECK(save_model(plain, temp_path(&folder, "link"), false, false, message) ==
+                      MHA_ERR_FORMAT &&
+                  strstr(message, "\"notes\" is a link that leads out"),
+              "%s", message);
+        CHECK(!has(&folder, "link"), "a folder that is not complete");
+    }
     mha_model_free(plain);
     temp_folder_free(&folder);
 }

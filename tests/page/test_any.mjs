@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Pages of models that are no translators, in a real browser. Arguments: playwright-core, the
 // browser, pages of an encoder, a decoder and an encoder-decoder, one of a translation that the last
-// wrote itself, and the address of a server with the encoder; empty: none.
+// wrote itself, and the address of a server with the encoder; empty: none. Beside the pages are
+// llama.html and qwen3.html, of decoders with rotary positions.
 import { dataOf, floats, startBrowser, text } from "./browser.mjs";
 import { check, equal, finish, near, test } from "./harness.mjs";
+import { dirname, join } from "node:path";
 
 const [playwrightPath, browserPath, encoder, decoder, both, written, address] = process.argv.slice(2);
 const browser = await startBrowser(playwrightPath, browserPath);
@@ -54,6 +56,75 @@ await test("numbers_are_of_whole_words_in_both_modes", async () => {
         equal((await text(page, "aside")).includes("here 8 \u00d7 8"), words === 0, "says so");
         await page.close();
     }
+    nothingWrong();
+});
+
+// ------------------------------------------------------------- computation -----
+
+// What the page says of cell (i, j) of a matrix of the view Compute: the number after the last "=" of
+// its formula, and the value below it.
+async function cellOf(page, id, i, j) {
+    await page.focus(`#m-${id}`);
+    await page.keyboard.press("ArrowRight");
+    for (let n = 0; n < i; n++) await page.keyboard.press("ArrowDown");
+    for (let n = 0; n < j; n++) await page.keyboard.press("ArrowRight");
+    const lines = await page.locator("#explain .formula").allTextContents();
+    const number = (words) => Number(words.replaceAll("\u2212", "-"));
+    return {
+        sum: number(/= ([\u2212\d.]+)$/.exec(lines.at(-2))?.[1] ?? "NaN"),
+        value: number(await text(page, "#explain-value")),
+        all: lines.join("\n"),
+    };
+}
+
+const TURNED = ["llama", "qwen3"].map((name) => [name, join(dirname(decoder), `${name}.html`)]);
+const layerOf = { llama: 2, qwen3: 1 };
+
+for (const [name, path] of TURNED)
+    await test(`${name}_has_sums_that_are_right`, async () => {
+        const [{ kinds, steps }] = dataOf(path).sentences;
+        const [{ heads, rows, width, q, k }] = kinds;
+        const layer = layerOf[name];
+        const stored = (array, i, j) =>
+            floats(array)[(((layer - 1) * heads + 1) * rows + i) * width + j];
+        const page = await browser.open(path, `view=compute&layer=${layer}&head=2&step=project`);
+        for (const id of ["q0", "k0", "v"]) {
+            const { sum, value, all } = await cellOf(page, id, 2, 5);
+            near(sum, value, 1e-4, `${id}: the sum of products\n${all}`);
+            equal(all.includes("computed by the page"), id !== "v", `${id}: whose number it is`);
+        }
+        await page.click("#step-turn");
+        for (const [id, array] of [["q", q], ["k", k]])
+            for (const [i, j] of [[2, 1], [3, 6]]) {
+                await page.reload();
+                const { value, all } = await cellOf(page, id, i, j);
+                equal(Math.fround(value), stored(array, i, j), `${id} ${i} ${j}`);
+                const [, left, right, sign, other, last] =
+                    /= ([\u2212\d.]+) \u00b7 ([\u2212\d.]+) ([+\u2212]) ([\u2212\d.]+) \u00b7 ([\u2212\d.]+)$/m.exec(all);
+                const [a, b, c, d] = [left, right, other, last].map((x) =>
+                    Number(x.replace("\u2212", "-")),
+                );
+                near(a * b + (sign === "+" ? 1 : -1) * c * d, value, 1e-3, all);
+            }
+        equal(steps[0].turn.normed, name === "qwen3", "normed");
+        equal(steps[0].turn.angles.length, width / 2, "angles");
+        await page.click("#step-norm");
+        check((await text(page, ".compute")).includes("mean of its squares"), "the norm it has");
+        const { all } = await cellOf(page, "input", 1, 2);
+        check(all.includes("root of the mean square"), all);
+        await page.close();
+        nothingWrong();
+    });
+
+// T5 does not divide its scores, which the page does: its queries have a factor.
+await test("a_factor_of_queries_is_shown", async () => {
+    const page = await browser.open(both, "view=compute&kind=decoder&head=2&step=project");
+    const { sum, value, all } = await cellOf(page, "q0", 1, 3);
+    near(sum, value, 1e-4, all);
+    await page.click("#step-turn");
+    const { width } = dataOf(both).sentences[0].kinds[1];
+    check((await text(page, ".compute")).includes(Math.sqrt(width).toFixed(4)), "the factor");
+    await page.close();
     nothingWrong();
 });
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # test_any.sh MHA PLAYWRIGHT BROWSER: pages of models that are no translators in a browser: an
-# encoder that is served, a decoder and an encoder-decoder as files. Their weights are random
+# encoder that is served, decoders and an encoder-decoder as files. Their weights are random
 # (tests/program/tiny_models.py). PLAYWRIGHT is the folder of playwright-core.
 set -u
 mha=$(realpath "$1")
@@ -26,6 +26,8 @@ python3 "$here/../program/tiny_models.py" || give_up "no models"
 {
     "$mha" view --model bert -o bert.html "the unbelievably black cat sleeps ?" &&
         "$mha" view --model gpt2 -o gpt2.html "the cat sleeps" &&
+        "$mha" view --model llama --layer 2 -o llama.html "the cat sleeps" &&
+        "$mha" view --model qwen3 -o qwen3.html "the cat sleeps" &&
         "$mha" view --model t5 -o t5.html --to "le chat dort" "the cat sleeps" &&
         "$mha" view --model t5 -o written.html "the cat sleeps"
 } >log 2>&1 || give_up "no page: $(cat log)"

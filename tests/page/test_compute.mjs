@@ -10,6 +10,7 @@ import {
     axeProblems,
     dataOf,
     floats,
+    focused,
     goTo,
     hashOf,
     overflow,
@@ -168,6 +169,9 @@ await test("play_goes_on_by_itself", async () => {
     await close(page);
 });
 
+// The word of the row in "NAME[word, column] ".
+const rowOf = (where) => /\[(.*), /.exec(where)[1];
+
 // The value that the page says of cell (i, j) of a matrix, and the whole explanation.
 async function explained(page, id, i, j) {
     await page.focus(`#m-${id}`);
@@ -257,6 +261,29 @@ await test("the_live_page_asks_for_steps", async () => {
     await close(page);
 });
 
+// Two answers follow on a head that is closed; the cell that is read stays, with its new numbers.
+await test("the_cell_that_is_read_stays", async () => {
+    if (!address) return;
+    const page = await openAddress(address, "view=compute&kind=encoder&head=2&step=values");
+    await page.waitForSelector("#m-out");
+    const before = await explained(page, "out", 2, 1);
+    const where = before.all.slice(0, before.all.indexOf("="));
+    const answered = answersOf(page);
+    await page.keyboard.press("x");
+    await page.waitForSelector("#reopen-all");
+    await answered();
+    const after = await text(page, "#explain");
+    if (!check(after.startsWith(where), `still ${where}: ${after}`)) return close(page);
+    equal(Number(await text(page, "#explain-value")), 0, "the number of the disabled head");
+    equal(await focused(page), "m-out", "the figure keeps the focus");
+    check((await text(page, "#m-out-value")).startsWith(rowOf(where)), "and its cursor");
+    await page.keyboard.press("ArrowUp");
+    check(!(await text(page, "#explain")).startsWith(where), "from which the keys move on");
+    await page.click("#step-softmax");
+    check((await text(page, "#explain")).startsWith("Point at a cell"), "another step begins anew");
+    await close(page);
+});
+
 await test("no_violation_of_accessibility", async () => {
     const page = await open(pagePath, "view=compute");
     for (const step of ["whole", "project", "softmax", "join", "output"])
@@ -265,6 +292,28 @@ await test("no_violation_of_accessibility", async () => {
             const found = await axeProblems(page, toolsPath);
             equal(found.length, 0, `${step}, ${theme}: ${found.join("; ")}`);
         }
+    await close(page);
+});
+
+await test("the_convolution_by_keyboard", async () => {
+    const page = await open(pagePath);
+    await page.keyboard.press("9");
+    await page.waitForSelector("#m-sum");
+    equal(await page.locator("[id^=m-conv-]").count(), 9, "heads");
+    await page.click("#kernel-blur");
+    check((await hashOf(page)).includes("kernel=blur"), await hashOf(page));
+    const { value, all } = await explained(page, "sum", 2, 3);
+    check(/\u03a3 of 9 products/.test(all) && all.includes("without attention"), all);
+    near(value, Number(/without attention: ([\d.]+)/.exec(all)?.[1]), 6e-5, all);
+    const moved = await explained(page, "conv-1", 2, 3);
+    check(moved.all.includes("largest at (2, 3)"), moved.all);
+    for (const theme of ["light", "dark"]) {
+        await goTo(page, `view=conv&kernel=constructor&theme=${theme}`);
+        equal((await axeProblems(page, toolsPath)).join("; "), "", theme);
+    }
+    await page.setViewportSize({ width: 390, height: 800 });
+    await page.waitForTimeout(300);
+    check((await overflow(page)) <= 0, `at 390: ${await overflow(page)}`);
     await close(page);
 });
 

@@ -15,6 +15,7 @@ const { readState, stateText, BEGINNING } = await import(new URL("state.js", fol
 const { changeOf, effectText, readChanges, shiftOf, withChange } = await import(new URL("live.js", folder));
 const join = await import(new URL("join.js", folder));
 const { colorBytes } = await import(new URL("color.js", folder));
+const conv = await import(new URL("conv.js", folder));
 
 const T = 8;
 
@@ -490,6 +491,28 @@ await test("effects_have_words_for_every_model", () => {
     check(effectText(d, c).includes("less likely, by 2.50 nats"), "a decoder");
     const [e, f] = [{ translation: "le chat" }, { translation: "chat" }];
     check(effectText(f, e).includes("instead of"), "a translator");
+});
+
+await test("nine_heads_are_a_convolution", () => {
+    const side = conv.TILE_SIDE,
+        heads = conv.headOutputs();
+    equal(heads.length, 9, "heads");
+    // The middle head returns the picture; the first looks up and to the left.
+    for (let i = 1; i < side; i++)
+        for (let j = 1; j < side; j++)
+            near(heads[0][i * side + j], heads[4][(i - 1) * side + j - 1], 1e-12, `${i} ${j}`);
+    check(new Set(heads[4].map((x) => x.toFixed(6))).size > 2, "the picture has shades");
+    for (const name of ["edge", "blur", "sharpen", "emboss"]) {
+        const taps = conv.convTaps(name);
+        let most = 0;
+        for (let i = 0; i < side; i++)
+            for (let j = 0; j < side; j++) {
+                const sum = conv.sumOfHeads(taps, i, j);
+                near(sum, conv.directSum(taps, i, j), 1e-12, `${name} ${i} ${j}`);
+                most = Math.max(most, Math.abs(sum));
+            }
+        check(most > 0.1, `${name} does something`);
+    }
 });
 
 finish("test_metrics");

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Pages of "mha view --live" of our translators, opened from disk with the network off. Arguments:
 // playwright-core, the browser, the folder that test_offline.sh prepared: NAME.html, the page; what the
-// command line says of another sentence; NAME-static.html, -show.json and -translate.json.
-import { readFileSync } from "node:fs";
+// command line says of another sentence; NAME-static.html, -show.json and -translate.json. q8.html is
+// en-fr with rounded weights.
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { dataOf, floats, startBrowser, text } from "./browser.mjs";
 import { check, equal, finish, near, test } from "./harness.mjs";
@@ -141,6 +142,25 @@ await test("the_first_sentence_has_the_same_bits", async () => {
     const [got] = JSON.parse(answer.text).sentences;
     got.kinds.forEach((kind, n) => sameKind(kind, first.kinds[n]));
     equal(data.study.sentences, 10, "the study is in the page");
+    await page.close();
+});
+
+// The numbers in the page are those that the command line computed with the rounded weights.
+await test("rounded_weights_have_the_same_bits_too", async () => {
+    const page = await open("q8");
+    const [first] = dataOf(join(folder, "q8.html")).sentences;
+    const answer = await askWorker(page, { text: first.text, effects: false });
+    equal(answer.status, 200, answer.text.slice(0, 200));
+    const [got] = JSON.parse(answer.text).sentences;
+    equal(got.translation, first.translation, "translation");
+    got.kinds.forEach((kind, n) => sameKind(kind, first.kinds[n]));
+    const [whole] = dataOf(join(folder, "en-fr.html")).sentences;
+    check(whole.text === first.text, "the same sentence");
+    check(whole.kinds[0].weights[0] !== first.kinds[0].weights[0], "of a model that is rounded");
+    const small = statSync(join(folder, "q8.html")).size,
+        large = statSync(join(folder, "en-fr.html")).size;
+    check(small < 0.75 * large, `a smaller page: ${small}, not ${large} bytes`);
+    check((await text(page, "#command")).includes("--store 'q8'"), await text(page, "#command"));
     await page.close();
 });
 

@@ -28,6 +28,13 @@ prepare() {
         2>"$scratch/log" || give_up "mha translate of $name"
 }
 
+# The same for a model whose weights are rounded for the page; nothing but the page may be left.
+small=$scratch/small
+mkdir "$small"
+env -u MHA_ISA "$mha" view --live --store q8 --model en-fr --study 0 -o "$small/q8.html" "It rains." \
+    >"$scratch/log" 2>&1 || give_up "no page with small weights"
+[ "$(ls "$small")" = q8.html ] || give_up "files are left: $(ls "$small")"
+mv "$small/q8.html" "$scratch"
 prepare lab "they took the key" "the black cat sleeps"
 prepare en-fr "The cat that I saw yesterday ran away." "It rains."
 node "$here/test_offline.mjs" "$2" "$3" "$scratch"

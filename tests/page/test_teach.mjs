@@ -172,16 +172,40 @@ await test("all_outlined_pairs_are_listed", async () => {
     await close(page);
 });
 
+// A card of the wall has a name that says more than its letters and bars.
+const violations = (page) => axeProblems(page, toolsPath, ".wall .card");
+
 await test("no_violation_of_accessibility", async () => {
     const page = await open(pagePath);
-    for (const hash of ["", "view=model", "view=head&form=arcs&heads=1,2", "stop=1&view=compute"])
+    for (const hash of [
+        "",
+        "view=model",
+        "view=head&form=arcs&heads=1,2",
+        "view=head&kind=cross&row=1&column=1",
+        "view=compare",
+        "view=align",
+        "view=flow&kind=cross",
+        "view=study",
+        "stop=1&view=compute",
+    ])
         for (const theme of ["light", "dark"]) {
             await goTo(page, `${hash}&theme=${theme}`);
-            // A card of the wall has a name that says more than its letters and bars.
-            const found = await axeProblems(page, toolsPath, ".wall .card");
+            const found = await violations(page);
             equal(found.length, 0, `${hash}, ${theme}: ${found.join("; ")}`);
         }
     await close(page);
+});
+
+await test("no_violation_on_a_telephone_or_a_projector", async () => {
+    for (const width of [390, 2560]) {
+        const page = await open(pagePath, "", { viewport: { width, height: 800 } });
+        for (const hash of ["", "view=head&kind=cross&row=1&column=1", "view=align&theme=dark"]) {
+            await goTo(page, hash);
+            const found = await violations(page);
+            equal(found.length, 0, `${hash} at ${width}: ${found.join("; ")}`);
+        }
+        await close(page);
+    }
 });
 
 await test("nothing_scrolls_sideways_in_a_narrow_window", async () => {
@@ -223,6 +247,10 @@ await test("the_live_bar_stays_and_shows_what_changed", async () => {
     await page.evaluate(() => window.scrollTo(0, 10000));
     const box = await page.locator("#live").boundingBox();
     check(box.y >= -1 && box.y < 50, `it stays in sight: ${box.y}`);
+    for (const scheme of ["light", "dark"]) {
+        await page.emulateMedia({ colorScheme: scheme });
+        equal((await violations(page)).join("; "), "", `a head is disabled, ${scheme}`);
+    }
     await page.goBack();
     await page.waitForFunction(() => !document.getElementById("reopen-all"));
     check(!(await hashOf(page)).includes("closed"), "Back enables the head again");

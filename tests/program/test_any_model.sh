@@ -214,9 +214,9 @@ if s["source"][:3] != ["[CLS]", "1.1", "1.2"] or len(s["source"]) != 10: print(s
 if worst(kind) > 1e-5: print("weights", worst(kind))
 '
 exits 1 heads --model vit texts.txt
-says "no picture" "$err" "give the name of a PGM or PPM file"
+says "no picture" "$err" "the model reads pictures"
 exits 1 heads --model vit /nonexistent.ppm
-says "no such picture" "$err" "cannot be opened"
+says "no such picture" "$err" "/nonexistent.ppm"
 head -c 100 picture.ppm >cut.ppm
 exits 1 heads --model vit cut.ppm
 says "half of a picture" "$err" "cut off"

@@ -52,7 +52,7 @@ mapfile -t shown < <(sed -n '/^sentences="/,/"$/p' "$here/../../scripts/run.sh" 
     sed -e 's/^sentences="//' -e 's/"$//')
 exits 0 translate "${shown[@]}"
 same "make run shows right translations" "Je t'aime.
-Où est la gare ?
+Où se trouve la gare ?
 J'aimerais une tasse de café, s'il vous plaît.
 Tom vit à Boston.
 S'il pleut demain, nous resterons à la maison.
@@ -75,7 +75,7 @@ exits 0 translate "I love you" "I would like a cup of coffee, please" "Where is 
     "The cat that I saw yesterday ran away"
 same "sentences without a final mark" "Je t'aime
 J'aimerais une tasse de café, s'il vous plaît
-Où est la gare
+Où se trouve la gare
 Le chat que j'ai vu hier s'est enfui" "$out"
 ranked=(--best 4 "The cat that I saw yesterday ran away.")
 exits 0 translate "${ranked[@]}"

@@ -142,6 +142,43 @@ same "every head is drawn" 4 "$(grep -c "<title>layer" h.svg)"
 same "and every patch of it" $((4 * 9)) "$(grep -c "fill-opacity" h.svg)"
 exits 0 see right.png --model m2 --heads - --top 2
 says "heads in the terminal" "$out" "2.1"
+
+# ----------------------------------------------------------- heads on pictures
+
+exits 0 heads --model model --images idx --sentences 20 --threads 1
+says "how many pictures" "$out" "model: 4 heads on 20 pictures"
+same "every head has a row" 4 "$(grep -c '^encoder ' <<<"$out")"
+says "how far layers look" "$out" "equal weights on all 3 x 3"
+exits 0 heads --model model --images idx --sentences 20 --threads 2 --json
+json "heads on pictures"
+same "the keys of heads" "across counted_from even_distance heads layers model pictures pictures_with_object" "$keys"
+same "shares of a row" True "$(of 'all(0 <= h["self"] + h["around"] <= 1.00001 for h in j["heads"])')"
+same "a role and its score" True "$(of 'all((h["score"] >= h["threshold"]) == (h["role"] != "mixed") for h in j["heads"])')"
+cp out heads.json
+exits 0 heads --model model right.png --json
+json "heads on one picture"
+same "no interval of one picture" True "$(of '"interval" not in j["heads"][0]')"
+exits 2 heads --model model --images idx --where 'prev>0.5'
+says "no words" "$err" "leave it out with a model that reads pictures"
+exits 2 heads --model model --images idx right.png
+says "either" "$err" "leave it out with a TEXT"
+exits 2 heads --model model
+says "what to give" "$err" "a picture, --images SET"
+exits 1 heads --model model --images nowhere
+says "no such set" "$err" "nowhere: a set of pictures is a folder"
+exits 2 heads --images idx
+says "a model of texts" "$err" "the model reads texts, not pictures"
+exits 0 ablate --model model --images idx --sentences 10
+says "pictures without heads" "$out" "on 10 pictures of idx"
+exits 0 prune --model model --images idx --sentences 10 --json
+json "pictures with fewer heads"
+same "the whole model loses nothing" True "$(of '0 <= j["loss"] < 1e-6')"
+same "on the set" idx "$(of 'j["images"]')"
+exits 2 ablate --model model --images idx --texts x
+says "one of them" "$err" "give --images alone"
+
+# -------------------------------------------------------------- what is no picture
+
 exits 1 see nowhere.png --model model
 says "no such picture" "$err" "nowhere.png"
 printf 'no' >bad.png

@@ -137,4 +137,27 @@ fi
 exits 0 train "${small[@]}" --steps 4000 --patience 2 --translate 0 --lr 0.02 --ema 0 -o patient
 says "patience ends a training" "$out" "ended early"
 
+# ----------------------------------------------- pairs that are derived from pairs
+
+if command -v python3 >/dev/null; then
+    for verb in is was has; do # nouns are taken from "The ..." with a verb, three times
+        printf 'The horse %s here.\tLe cheval est là.\nThe bird %s here.\tL’oiseau est là.\n' $verb $verb
+        printf 'The mouse %s here.\tLa souris est là.\nThe boy %s here.\tLe garçon est là.\n' $verb $verb
+    done >pronouns.tsv
+    cat >>pronouns.tsv <<'PAIRS'
+I see a horse.	Je vois un cheval, un oiseau et une souris.
+He ate because he was hungry.	Il a mangé parce qu'il avait faim.
+She sang, but she was sad.	Elle chantait, mais elle était triste.
+He said that it was his.	Il a dit qu'il était à lui.
+He ate.	Il a mangé.
+He ran when he saw her.	Il a couru quand il l'a vue.
+PAIRS
+    same "pairs whose it stands for the subject" "The bird ate because it was hungry.	L'oiseau a mangé parce qu'il avait faim.
+The horse ate because it was hungry.	Le cheval a mangé parce qu'il avait faim.
+The mouse sang, but it was sad.	La souris chantait, mais elle était triste." \
+        "$(python3 -B "$here/../../scripts/pronoun_pairs.py" pronouns.tsv | sort)"
+else
+    skip "pairs that are derived" "no python3"
+fi
+
 finish

@@ -38,6 +38,10 @@ exits 2 view --live --to "le chat dort" "the cat sleeps"
 says "a live page of a translation" "$err" "--to is not for a live page"
 exits 2 view --live --weights x.safetensors
 says "a live page of weights" "$err" "--live is for a model"
+exits 2 view --store q8 "the cat sleeps"
+says "smaller weights, not live" "$err" "add --live"
+exits 2 view --live --store i8 "the cat sleeps"
+says "another type" "$err" "or as q8"
 # A copy of the program has no files beside it.
 mkdir lonely
 cp "$mha" lonely/mha

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Writes small models with random weights, in the form of Hugging Face, into folders bert, gpt2,
-t5, marian and vit of the current one. They know a few words; longer words are cut into tokens."""
+t5, marian, vit, llama and qwen3 of the current one. They know a few words; longer words are cut into
+tokens."""
 import json
 import math
 import os
@@ -82,9 +83,16 @@ def byte_letters():
     return [letters[b] for b in range(256)]
 
 
-def gpt2():
+def byte_words():
+    """The words and the files of a small byte-level tokenizer; its last word ends a text."""
     merges = ["\u0120 t", "h e", "\u0120t he", "c a", "\u0120 ca", "\u0120ca t"]
     words = byte_letters() + [merge.replace(" ", "") for merge in merges] + ["<|endoftext|>"]
+    return words, {"vocab.json": json.dumps({word: n for n, word in enumerate(words)}),
+                   "merges.txt": "#version: 0.2\n" + "\n".join(merges) + "\n"}
+
+
+def gpt2():
+    words, files = byte_words()
     tensors = {"wte.weight": tensor(len(words), WIDTH), "wpe.weight": tensor(POSITIONS, WIDTH)}
     for n in range(LAYERS):
         tensors.update(norm(f"h.{n}.ln_1"))
@@ -99,9 +107,37 @@ def gpt2():
               "n_layer": LAYERS, "n_head": HEADS, "n_inner": INNER, "n_positions": POSITIONS,
               "n_ctx": POSITIONS, "vocab_size": len(words), "activation_function": "gelu_new",
               "layer_norm_epsilon": 1e-5, "bos_token_id": end, "eos_token_id": end}
-    write("gpt2", config, tensors,
-          {"vocab.json": json.dumps({word: n for n, word in enumerate(words)}),
-           "merges.txt": "#version: 0.2\n" + "\n".join(merges) + "\n"})
+    write("gpt2", config, tensors, files)
+
+
+def llama(family):
+    """Rotary positions, norms by the root mean square, one key/value head; family "qwen3" norms
+    queries and keys too."""
+    words, files = byte_words()
+    width = WIDTH // HEADS
+    tensors = {"model.embed_tokens.weight": tensor(len(words), WIDTH),
+               "lm_head.weight": tensor(len(words), WIDTH)}
+    tensors.update(norm("model.norm", bias=False))
+    for n in range(LAYERS):
+        at = f"model.layers.{n}"
+        for part in ("input_layernorm", "post_attention_layernorm"):
+            tensors.update(norm(f"{at}.{part}", bias=False))
+        for part, outputs in (("q", WIDTH), ("k", width), ("v", width), ("o", WIDTH)):
+            tensors.update(linear(f"{at}.self_attn.{part}_proj", outputs, WIDTH, bias=False))
+            if family == "qwen3" and part in "qk":
+                name = f"{at}.self_attn.{part}_norm.weight"
+                tensors[name] = tensor(width, scale=0.1, add=1.0)
+        for part, outputs, inputs in (("gate", INNER, WIDTH), ("up", INNER, WIDTH),
+                                      ("down", WIDTH, INNER)):
+            tensors.update(linear(f"{at}.mlp.{part}_proj", outputs, inputs, bias=False))
+    end = len(words) - 1
+    config = {"architectures": [f"{family.capitalize()}ForCausalLM"], "model_type": family,
+              "hidden_size": WIDTH, "num_hidden_layers": LAYERS, "num_attention_heads": HEADS,
+              "num_key_value_heads": 1, "head_dim": width, "intermediate_size": INNER,
+              "max_position_embeddings": POSITIONS, "vocab_size": len(words), "hidden_act": "silu",
+              "rms_norm_eps": 1e-5, "rope_theta": 100.0, "tie_word_embeddings": False,
+              "bos_token_id": end, "eos_token_id": end}
+    write(family, config, tensors, files)
 
 
 PIECES = ["<pad>", "</s>", "<unk>", "\u2581", "\u2581the", "\u2581cat", "\u2581sleep", "s",
@@ -211,3 +247,5 @@ gpt2()
 t5()
 vit()
 marian()
+llama("llama")
+llama("qwen3")

@@ -185,7 +185,7 @@ static void relations_are_clear(void)
                     CHECK(other == (int)relation || along[other] + SCENE_CLEAR <= along[relation],
                           "scene %d: shape %d %s %d is in doubt", n, a,
                           scene_relation_name(relation), b);
-                CHECK(scene_relation_of(&s, b, a) == scene_relation_turned(relation),
+                CHECK(scene_relation_of(&s, b, a) == scene_relation_reversed(relation),
                       "scene %d: shapes %d and %d", n, a, b);
                 CHECK(a > b || thing_of(s.shapes[a].color, s.shapes[a].kind) <
                                    thing_of(s.shapes[b].color, s.shapes[b].kind),

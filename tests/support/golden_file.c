@@ -114,22 +114,34 @@ void golden_free(golden *g)
 
 char golden_path[PATH_MAX];
 
-static int is_golden(const struct dirent *found)
+enum { FILES_MAX = 1000, FILE_NAME_MAX = 256 };
+
+static bool is_golden(const char *name)
 {
-    const char *const end = strrchr(found->d_name, '.');
-    return end && strcmp(end, ".golden") == 0;
+    const char *const end = strrchr(name, '.');
+    return end && strcmp(end, ".golden") == 0 && strlen(name) < FILE_NAME_MAX;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b);
 }
 
 int golden_run_all(const char *folder, void (*body)(void))
 {
-    struct dirent **entries = NULL;
-    const int count = scandir(folder, &entries, is_golden, alphasort);
+    static char names[FILES_MAX][FILE_NAME_MAX];
+    DIR *const list = opendir(folder);
+    int count = 0;
+    for (const struct dirent *found; list && (found = readdir(list));)
+        if (is_golden(found->d_name) && CHECK(count < FILES_MAX, "too many files in %s", folder))
+            memcpy(names[count++], found->d_name, strlen(found->d_name) + 1);
+    if (list)
+        closedir(list);
+    qsort(names, (size_t)count, sizeof names[0], by_name);
     for (int n = 0; n < count; n++) {
-        snprintf(golden_path, sizeof golden_path, "%s/%s", folder, entries[n]->d_name);
-        *strrchr(entries[n]->d_name, '.') = '\0';
-        test_run(entries[n]->d_name, body);
-        free(entries[n]);
+        snprintf(golden_path, sizeof golden_path, "%s/%.*s", folder, FILE_NAME_MAX - 1, names[n]);
+        *strrchr(names[n], '.') = '\0';
+        test_run(names[n], body);
     }
-    free(entries);
     return count;
 }

@@ -187,6 +187,18 @@ static void add_feed_forward(oracle *o, const feed_forward_at *at, double *x, in
 
 /* --------------------------------------------------------------- sides ----- */
 
+/* Queries have no positions. */
+static void embed_queries(const oracle *o, int rows, double *x)
+{
+    const int width = o->config->width;
+    const double *const queries = o->values + o->map.embedding[TRANSFORMER_TARGET];
+    for (int row = 0; row < rows; row++) {
+        for (int c = row * width; c < (row + 1) * width; c++)
+            x[c] = queries[c] * sqrt(width);
+        drop_row(o, row, x + row * width);
+    }
+}
+
 static void embed(const oracle *o, const int *words, int rows, double *x)
 {
     const int width = o->config->width;
@@ -236,11 +248,14 @@ static double *run_side(oracle *o, int side, int rows, const double *memory, int
     o->part = 0;
     if (side == TRANSFORMER_SOURCE && transformer_reads_pictures(o->config))
         embed_picture(o, rows, x);
+    else if (o->config->form == FORM_DETECTION)
+        embed_queries(o, rows, x);
     else
         embed(o, o->batch->words[side] + o->batch->starts[side][o->pair], rows, x);
     for (int n = 0; n < o->config->layers[side]; n++) {
         const layer_at *const layer = &o->map.layers[side][n];
-        add_attention(o, &layer->self, x, rows, NULL, rows, memory != NULL);
+        add_attention(o, &layer->self, x, rows, NULL, rows,
+                      memory != NULL && o->config->form != FORM_DETECTION);
         if (memory)
             add_attention(o, &layer->cross, x, rows, memory, keys, false);
         add_feed_forward(o, &layer->ff, x, rows);
@@ -277,6 +292,145 @@ static void add_loss(const oracle *o, const double *x, int expected, double smoo
     free(logits);
 }
 
+/* --------------------------------------------------------- detection ----- */
+
+const detection_weights network_oracle_weights = {.nothing = 0.4, .box = 2.5, .overlap = 1.5};
+
+/* What a query says. */
+typedef struct saying {
+    double logits[32], at[4];
+} saying;
+
+/* Minus the logarithm of the probability of a class, of which `smoothing` is spread. */
+static double cross_entropy(const double *logits, int classes, int expected, double smoothing)
+{
+    double total = 0.0, mean = 0.0;
+    for (int n = 0; n < classes; n++) {
+        total += exp(logits[n]);
+        mean += logits[n] / classes;
+    }
+    return log(total) - (1.0 - smoothing) * logits[expected] - smoothing * mean;
+}
+
+static bool is_largest(const double *logits, int classes, int expected)
+{
+    bool right = true;
+    for (int n = 0; n < classes; n++)
+        right = right && logits[n] <= logits[expected];
+    return right;
+}
+
+/* Sum of distances, and generalised overlap, from the corners of both boxes. */
+static void compare_boxes(const double *a, const double *b, double *distance, double *giou,
+                          double *kink)
+{
+    double both = 1.0, around = 1.0;
+    *distance = 0.0;
+    for (int n = 0; n < 4; n++) {
+        *distance += fabs(a[n] - b[n]);
+        *kink = fmin(*kink, fabs(a[n] - b[n]));
+    }
+    for (int n = 0; n < 2; n++) {
+        const double low_a = a[n] - a[n + 2] / 2, high_a = a[n] + a[n + 2] / 2;
+        const double low_b = b[n] - b[n + 2] / 2, high_b = b[n] + b[n + 2] / 2;
+        const double inside = fmin(high_a, high_b) - fmax(low_a, low_b);
+        both *= fmax(inside, 0.0);
+        around *= fmax(high_a, high_b) - fmin(low_a, low_b);
+        *kink = fmin(*kink, fmin(fabs(low_a - low_b), fabs(high_a - high_b)));
+        *kink = fmin(*kink, fabs(inside));
+    }
+    const double either = a[2] * a[3] + b[2] * b[3] - both;
+    *giou = both / either - (around - either) / around;
+}
+
+static double cost_of(const oracle *o, const saying *q, const batch_thing *thing)
+{
+    const int colors = o->config->words[0], kinds = o->config->words[1];
+    double distance, giou, kink = INFINITY;
+    compare_boxes(q->at, thing->box.at, &distance, &giou, &kink);
+    return network_oracle_weights.box * distance - network_oracle_weights.overlap * giou -
+           exp(-cross_entropy(q->logits, colors, thing->classes[0], 0.0) -
+               cross_entropy(q->logits + colors, kinds, thing->classes[1], 0.0));
+}
+
+/* The best queries for things [thing, count), by trying all; `best` has the queries of the best
+ * matching so far, `current` those of things before this one. */
+typedef struct matching {
+    int best[8], current[8];
+    double least;
+} matching;
+
+static void try_all(const oracle *o, const saying *said, const batch_thing *things, int count,
+                    int thing, double cost, matching *m)
+{
+    if (thing == count && cost < m->least) {
+        m->least = cost;
+        memcpy(m->best, m->current, sizeof m->best);
+    }
+    for (int q = 0; q < o->config->positions && thing < count; q++) {
+        bool used = false;
+        for (int n = 0; n < thing; n++)
+            used = used || m->current[n] == q;
+        m->current[thing] = q;
+        if (!used)
+            try_all(o, said, things, count, thing + 1, cost + cost_of(o, &said[q], &things[thing]),
+                    m);
+    }
+}
+
+/* The loss of one query; `smoothed` is what is differentiated. */
+static void add_query(oracle *o, const saying *q, const batch_thing *thing, double smoothing,
+                      oracle_loss *loss)
+{
+    const int colors = o->config->words[0], kinds = o->config->words[1];
+    const double *const second = q->logits + colors;
+    const int kind = thing ? thing->classes[1] : kinds - 1;
+    double sums[2];
+    for (int n = 0; n < 2; n++) {
+        const double share = n ? smoothing : 0.0;
+        double distance, giou;
+        sums[n] = cross_entropy(second, kinds, kind, share);
+        if (!thing) {
+            sums[n] *= network_oracle_weights.nothing;
+            continue;
+        }
+        compare_boxes(q->at, thing->box.at, &distance, &giou, &o->kink);
+        sums[n] += cross_entropy(q->logits, colors, thing->classes[0], share) +
+                   network_oracle_weights.box * distance +
+                   network_oracle_weights.overlap * (1.0 - giou);
+    }
+    loss->sum += sums[0];
+    loss->smoothed += sums[1];
+    loss->right += is_largest(second, kinds, kind) &&
+                   (!thing || is_largest(q->logits, colors, thing->classes[0]));
+}
+
+/* x has the last rows of all queries of the pair. */
+static void add_detections(oracle *o, const double *x, double smoothing, oracle_loss *loss)
+{
+    const batch *const b = o->batch;
+    const int queries = o->config->positions, classes = o->config->words[0] + o->config->words[1];
+    const batch_thing *const things = b->things + o->pair * b->things_room;
+    const int count = b->thing_counts[o->pair];
+    matching m = {.least = INFINITY};
+    saying said[8];
+    for (int q = 0; q < queries; q++) {
+        double outputs[36];
+        linear(o, o->map.vision.classifier, x + q * o->config->width, o->config->width, outputs,
+               classes + 4);
+        memcpy(said[q].logits, outputs, (size_t)classes * sizeof *outputs);
+        for (int n = 0; n < 4; n++)
+            said[q].at[n] = 1.0 / (1.0 + exp(-outputs[classes + n]));
+    }
+    try_all(o, said, things, count, 0, 0.0, &m);
+    for (int q = 0; q < queries; q++) {
+        const batch_thing *own = NULL;
+        for (int n = 0; n < count; n++)
+            own = m.best[n] == q ? &things[n] : own;
+        add_query(o, &said[q], own, smoothing, loss);
+    }
+}
+
 oracle_loss network_oracle(const transformer_config *config, const double *values, const batch *b,
                            double smoothing, const network *dropped)
 {
@@ -290,7 +444,9 @@ oracle_loss network_oracle(const transformer_config *config, const double *value
         const int keys = (int)(source[1] - source[0]), rows = (int)(target[1] - target[0]);
         double *const memory = run_side(&o, TRANSFORMER_SOURCE, keys, NULL, 0);
         double *const x = run_side(&o, TRANSFORMER_TARGET, rows, memory, keys);
-        for (int row = 0; row < rows; row++)
+        if (config->form == FORM_DETECTION)
+            add_detections(&o, x, smoothing, &loss);
+        for (int row = 0; row < rows && config->form != FORM_DETECTION; row++)
             add_loss(&o, x + row * config->width, b->expected[target[0] + row], smoothing, &loss);
         free(memory);
         free(x);
@@ -327,6 +483,20 @@ const transformer_config network_small_captions = {.form = FORM_CAPTIONS,
                                                               .stride = 2,
                                                               .pooling = VISION_MEAN,
                                                               .places = VISION_LEARNED}};
+
+const transformer_config network_small_detection = {.form = FORM_DETECTION,
+                                                    .width = 16,
+                                                    .heads = 2,
+                                                    .ff_width = 24,
+                                                    .layers = {1, 2},
+                                                    .words = {3, 4},
+                                                    .positions = 5,
+                                                    .vision = {.side = 6,
+                                                               .channels = 2,
+                                                               .patch = 3,
+                                                               .stride = 2,
+                                                               .pooling = VISION_MEAN,
+                                                               .places = VISION_LEARNED}};
 
 float *network_case_values(const transformer_config *config, uint64_t seed)
 {
@@ -382,15 +552,42 @@ static void fill_side(batch *b, int side, int words, int longest, test_random *r
     }
 }
 
+/* No thing, some, or one for every query. */
+static void fill_things(batch *b, const transformer_config *config, test_random *random)
+{
+    const int queries = config->positions;
+    for (int n = 0; n < b->pairs; n++) {
+        b->thing_counts[n] = (int)test_random_below(random, queries + 1);
+        for (int k = 0; k < b->thing_counts[n]; k++) {
+            batch_thing *const thing = &b->things[n * queries + k];
+            thing->classes[0] = (int)test_random_below(random, config->words[0]);
+            thing->classes[1] = (int)test_random_below(random, config->words[1] - 1);
+            for (int c = 0; c < 4; c++)
+                thing->box.at[c] = 0.5 + (double)test_random_float(random) * (c < 2 ? 0.4 : 0.3);
+        }
+        for (int q = 0; q < queries; q++) {
+            b->words[TRANSFORMER_TARGET][n * queries + q] = q;
+            b->positions[TRANSFORMER_TARGET][n * queries + q] = q;
+        }
+        b->starts[TRANSFORMER_TARGET][n + 1] = (n + 1) * (int64_t)queries;
+    }
+    b->rows[TRANSFORMER_TARGET] = b->pairs * (ptrdiff_t)queries;
+    b->longest[TRANSFORMER_TARGET] = queries;
+}
+
 batch *network_case_batch(const transformer_config *config, uint64_t seed, int pairs, int longest)
 {
-    const size_t n = (size_t)pairs, rows = n * (size_t)longest;
+    const bool finds = config->form == FORM_DETECTION;
+    const size_t n = (size_t)pairs;
+    const size_t things = finds ? n * (size_t)config->positions : 0;
+    const size_t rows = finds ? things : n * (size_t)longest;
     const size_t starts_size = TRANSFORMER_SIDES * (n + 1) * sizeof(int64_t);
     const size_t floats = n * floats_of_picture(config);
-    batch *const b = checked(
-        calloc(1, sizeof *b + starts_size + 5 * rows * sizeof(int) + floats * sizeof(float)));
+    batch *const b = checked(calloc(1, sizeof *b + starts_size + things * sizeof *b->things +
+                                           (5 * rows + n) * sizeof(int) + floats * sizeof(float)));
     int64_t *const starts = (int64_t *)(b + 1);
-    int *const ints = (int *)(starts + TRANSFORMER_SIDES * (n + 1));
+    batch_thing *const list = (batch_thing *)(starts + TRANSFORMER_SIDES * (n + 1));
+    int *const counts = (int *)(list + things), *const ints = counts + n;
     test_random random = {seed};
     b->pairs = pairs;
     b->expected = ints + 4 * rows;
@@ -400,7 +597,12 @@ batch *network_case_batch(const transformer_config *config, uint64_t seed, int p
         b->positions[side] = ints + (size_t)(2 * side + 1) * rows;
         if (side == TRANSFORMER_SOURCE && transformer_reads_pictures(config))
             fill_pictures(b, config, (float *)(ints + 5 * rows), &random);
-        else
+        else if (finds) {
+            b->things_room = config->positions;
+            b->things = list;
+            b->thing_counts = counts;
+            fill_things(b, config, &random);
+        } else
             fill_side(b, side, config->words[side] - 2, longest, &random);
     }
     return b;
@@ -424,4 +626,9 @@ void network_case_pair(const batch *all, int number, lone_pair *out)
     b->picture_floats = all->picture_floats;
     if (all->pixels)
         b->pixels = all->pixels + (size_t)number * all->picture_floats;
+    if (all->things) {
+        b->things_room = all->things_room;
+        b->things = all->things + number * all->things_room;
+        b->thing_counts = all->thing_counts + number;
+    }
 }

@@ -118,7 +118,7 @@ static double relative_bias(const stack_description *s, const bound_matrix *bias
     if (!s->causal) {
         buckets /= 2;
         bucket = distance > 0 ? buckets : 0;
-        distance = labs(distance);
+        distance = llabs(distance);
     } else {
         distance = distance > 0 ? 0 : -distance;
     }
@@ -142,7 +142,7 @@ static bool visible(const stack_description *s, int layer, bool cross, ptrdiff_t
         return true;
     if (s->causal)
         return j <= i && (window == 0 || i - j < window);
-    return window == 0 || labs(i - j) <= window / 2;
+    return window == 0 || llabs(i - j) <= window / 2;
 }
 
 static double *attend(files_t f, int stack, int layer, const bound_attention *b, const double *x,

@@ -59,6 +59,22 @@ bool test_check(bool ok, const char *file, int line, const char *format, ...)
 /* Say that the running test cannot be done here; return from it right after. */
 void test_skip(const char *reason);
 
+/* Windows has no fork(), and neither links nor named pipes in folders. */
+#ifdef _WIN32
+#define TEST_WINDOWS 1
+#else
+#define TEST_WINDOWS 0
+#endif
+
+/* Skips the running test on Windows, where there is no such thing; return from it if this is true.
+ */
+static inline bool test_lacks(const char *what)
+{
+    if (TEST_WINDOWS)
+        test_skip(what);
+    return TEST_WINDOWS;
+}
+
 /* Numbers for tests: those of base/rng.h. */
 typedef rng test_random;
 static inline uint64_t test_random_u64(test_random *random)

@@ -101,7 +101,7 @@ void tiny_marian_close(tiny_marian *m)
 
 subject_text tiny_marian_read(const tiny_marian *m, const char *text, const char *target)
 {
-    const pair_request request = {text, target, {NULL}};
+    const pair_request request = {.text = text, .target = target};
     char message[SUBJECT_MESSAGE_MAX] = "";
     subject_text read;
     if (!subject_read(&m->subject, &request, NULL, &read, message)) {

@@ -48,10 +48,19 @@ static void teardown(network_case *c)
     free(c->gradients);
 }
 
+/* With the weights of the oracle, which only matter to detectors. */
+static mha_status run_forward(network_case *c, const batch *b, const network_mode *mode,
+                              network_loss *loss)
+{
+    network_mode weighted = *mode;
+    weighted.detection = network_oracle_weights;
+    return network_forward(c->network, b, &weighted, loss);
+}
+
 static network_loss forward(network_case *c, const batch *b, const network_mode *mode)
 {
     network_loss loss = {0};
-    const mha_status status = network_forward(c->network, b, mode, &loss);
+    const mha_status status = run_forward(c, b, mode, &loss);
     CHECK(status == MHA_OK, "%s", mha_status_string(status));
     return loss;
 }
@@ -411,7 +420,7 @@ static void update_equals_creation(void)
 static mha_status try_forward(network_case *c, const network_mode *mode)
 {
     network_loss loss;
-    return network_forward(c->network, c->batch, mode, &loss);
+    return run_forward(c, c->batch, mode, &loss);
 }
 
 static void wrong_calls_are_refused(void)
@@ -493,6 +502,88 @@ static void said_words_and_weights_are_returned(void)
     teardown(&c);
 }
 
+/* -------------------------------------------------------------- detectors ----- */
+
+/* What queries say does not depend on what is true, and the loss follows from it. */
+static void outputs_are_returned(void)
+{
+    network_case c;
+    if (!setup(&c, 4, 0, NULL))
+        return;
+    const size_t count = (size_t)c.batch->rows[1] * (size_t)transformer_outputs(&c.config);
+    float *const outputs = malloc(2 * count * sizeof *outputs), *const again = outputs + count;
+    forward(&c, c.batch, &(network_mode){.outputs = outputs});
+    for (int n = 0; n < 4; n++)
+        c.batch->thing_counts[n] = 0;
+    const network_loss loss = forward(&c, c.batch, &(network_mode){.outputs = again});
+    CHECK(memcmp(outputs, again, count * sizeof *outputs) == 0, "other outputs");
+    double sum = 0.0;
+    for (ptrdiff_t row = 0; row < c.batch->rows[1]; row++) {
+        const float *const kinds = outputs + row * transformer_outputs(&c.config) + 3;
+        double total = 0.0;
+        for (int n = 0; n < 4; n++)
+            total += exp((double)kinds[n]);
+        sum += network_oracle_weights.nothing * (log(total) - (double)kinds[3]);
+    }
+    CHECK(fabs(loss.sum - sum) < 1e-5 * sum, "%g of nothing, not %g", loss.sum, sum);
+    free(outputs);
+    teardown(&c);
+}
+
+static void wrong_things_are_refused(void)
+{
+    network_case c;
+    const network_mode training = {.training = true};
+    if (!setup(&c, 3, 0, NULL))
+        return;
+    batch *const b = c.batch;
+    const batch_thing fine = {{2, 2}, {{0.5, 0.5, 0.2, 0.3}}};
+    b->thing_counts[1] = 1;
+    batch_thing *const thing = &b->things[b->things_room];
+    *thing = fine;
+    CHECK(try_forward(&c, &training) == MHA_OK, "fine");
+    thing->classes[0] = 3;
+    CHECK(try_forward(&c, &training) == MHA_ERR_INDEX, "a class of the first kind");
+    *thing = fine;
+    thing->classes[1] = 3;
+    CHECK(try_forward(&c, &training) == MHA_ERR_INDEX, "nothing is no thing");
+    *thing = fine;
+    thing->classes[1] = -1;
+    CHECK(try_forward(&c, &training) == MHA_ERR_INDEX, "a class below 0");
+    const double bad[] = {0.0, -0.5, 1.5, NAN};
+    for (int n = 0; n < 4; n++) {
+        *thing = fine;
+        thing->box.at[BOX_WIDTH + n % 2] = bad[n];
+        CHECK(try_forward(&c, &training) == MHA_ERR_SHAPE, "a box of %g", bad[n]);
+    }
+    *thing = fine;
+    b->thing_counts[1] = 6;
+    CHECK(try_forward(&c, &training) == MHA_ERR_SHAPE, "more things than queries");
+    b->thing_counts[1] = 1;
+    b->words[1][7] = 0;
+    CHECK(try_forward(&c, &training) == MHA_ERR_INDEX, "a query twice");
+    b->words[1][7] = 2;
+    b->things = NULL;
+    CHECK(try_forward(&c, &training) == MHA_ERR_SHAPE, "no things");
+    teardown(&c);
+}
+
+static void run_detector(void)
+{
+    RUN(outputs_are_returned);
+    RUN(wrong_things_are_refused);
+    RUN(loss_is_the_oracles);
+    RUN(sentences_do_not_see_each_other);
+    RUN(gradients_are_the_oracles);
+    RUN(smoothed_gradients_are_the_oracles);
+    RUN(dropped_gradients_are_the_oracles);
+    RUN(a_batch_has_the_gradients_of_its_sentences);
+    RUN(dropout_is_for_training);
+    RUN(bits_do_not_depend_on_threads);
+    RUN(memory_is_reused);
+    RUN(update_equals_creation);
+}
+
 static void run_all(void)
 {
     RUN(said_words_and_weights_are_returned);
@@ -521,5 +612,7 @@ int main(int argc, char **argv)
         tested = forms[n];
         run_all();
     }
+    tested = &network_small_detection;
+    run_detector();
     return test_end();
 }

@@ -296,6 +296,9 @@ static void attention_has_settings_of_its_own(void)
     CHECK(first_loss(&c, &config, &query) == same, "the dropout of all is not that of attention");
     config.attention_dropout = 0.0;
     CHECK(first_loss(&c, &config, &query) != same, "attention weights are dropped as before");
+    CHECK(config.attention_gain == 0.7071, "a gain of %g", config.attention_gain);
+    config.attention_gain = 1.0;
+    first_loss(&c, &config, &query);
     config.attention_gain = 0.5;
     first_loss(&c, &config, &scaled);
     CHECK(scaled == 0.5f * query, "%g, without a gain %g", (double)scaled, (double)query);

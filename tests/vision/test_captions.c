@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "format/convert.h"
+#include "support/scene_folder.h"
 #include "support/temp_files.h"
 #include "vision/caption_data.h"
 #include "vision/caption_study.h"
@@ -172,9 +173,10 @@ static bool setup(folder_case *f, mha_dtype type)
     for (size_t n = 0; n < f->map.count; n++)
         f->values[n] += 0.05f * test_random_normal(&random);
     snprintf(f->path, sizeof f->path, "%s", temp_path(&f->folder, "model"));
-    const captioner_content content = {
+    const scene_model_content content = {
         .config = &f->config.model, .values = f->values, .type = type, .scale = &f->data.scale};
-    return CHECK(captioner_write(f->path, &content, message) == MHA_OK, "%s", message);
+    return CHECK(scene_model_write(&captioner_kind, f->path, &content, message) == MHA_OK, "%s",
+                 message);
 }
 
 static void teardown(folder_case *f)
@@ -190,8 +192,9 @@ static void folders_are_read_back(void)
         folder_case f;
         if (!setup(&f, half ? MHA_F16 : MHA_F32))
             return;
-        captioner *const c = captioner_load(f.path, MHA_EXACT, NULL, message);
-        if (!CHECK(c != NULL, "%s", message) || !CHECK(captioner_is_folder(f.path), "what is it"))
+        scene_model *const c = scene_model_load(&captioner_kind, f.path, MHA_EXACT, NULL, message);
+        if (!CHECK(c != NULL, "%s", message) ||
+            !CHECK(scene_model_is_folder(&captioner_kind, f.path), "what is it"))
             return;
         CHECK(memcmp(&c->config, &f.config.model, sizeof c->config) == 0, "other sizes");
         CHECK(memcmp(c->scale.table, f.data.scale.table, sizeof c->scale.table) == 0,
@@ -202,7 +205,7 @@ static void folders_are_read_back(void)
             if (!CHECK(c->values[n] == wanted, "value %zu", n))
                 break;
         }
-        captioner_free(c);
+        scene_model_free(c);
         teardown(&f);
     }
 }
@@ -214,7 +217,7 @@ static void said_words_are_the_most_likely(void)
     folder_case f;
     if (!setup(&f, MHA_F32))
         return;
-    captioner *const c = captioner_load(f.path, MHA_EXACT, NULL, message);
+    scene_model *const c = scene_model_load(&captioner_kind, f.path, MHA_EXACT, NULL, message);
     int different = 0, last = -1;
     for (int n = 0; CHECK(c != NULL, "%s", message) && n < 12; n++) {
         const scene_language language = caption_language(n);
@@ -245,47 +248,15 @@ static void said_words_are_the_most_likely(void)
         batch_free(shown);
     }
     CHECK(different > 1, "all captions are the same");
-    captioner_free(c);
+    scene_model_free(c);
     teardown(&f);
 }
 
 /* ----------------------------------------------------------------- damaged ----- */
 
-/* Replaces the first `old` in a file; false if it is not there. The file is terminated. */
-static bool change_text(const char *path, const char *old, const char *new)
-{
-    size_t size;
-    unsigned char *const bytes = file_bytes(path, &size);
-    char *const text = malloc(size + strlen(new) + 1);
-    memcpy(text, bytes, size);
-    text[size] = '\0';
-    const char *const at = strstr(text, old);
-    bool made = at != NULL;
-    if (at != NULL) {
-        char *const whole = malloc(size + strlen(new) + 1);
-        const int length =
-            sprintf(whole, "%.*s%s%s", (int)(at - text), text, new, at + strlen(old));
-        made = file_make(path, whole, (size_t)length);
-        free(whole);
-    }
-    free(text);
-    free(bytes);
-    return made;
-}
-
-static void expect_refused(const folder_case *f, const char *reason)
-{
-    char message[TRANSFORMER_MESSAGE_MAX] = "";
-    captioner *const c = captioner_load(f->path, MHA_EXACT, NULL, message);
-    CHECK(c == NULL && strstr(message, reason), "\"%s\": %s", reason, c ? "accepted" : message);
-    captioner_free(c);
-}
-
 static void damaged_configurations_are_refused(void)
 {
-    static const struct {
-        const char *file, *old, *new, *reason;
-    } cases[] = {
+    static const folder_damage cases[] = {
         {"config.json", "mha_captions", "mha_vit", "\"model_type\" is not \"mha_captions\""},
         {"config.json", "\"hidden_size\": 32", "\"hidden_size\": 31", "an even width"},
         {"config.json", "\"hidden_size\": 32", "\"hidden_size\": 2048", "another shape"},
@@ -308,92 +279,32 @@ static void damaged_configurations_are_refused(void)
          "there is no tensor"},
         {"model.safetensors", "{", "[", "model.safetensors"},
     };
-    for (size_t n = 0; n < sizeof cases / sizeof cases[0]; n++) {
-        char path[512];
-        folder_case f;
-        if (!setup(&f, MHA_F16))
-            return;
-        snprintf(path, sizeof path, "%s/%s", f.path, cases[n].file);
-        if (strcmp(cases[n].file, "model.safetensors") == 0) {
-            size_t size;
-            unsigned char *const bytes = file_bytes(path, &size);
-            const size_t length = strlen(cases[n].old);
-            for (size_t at = 0; at + length < size; at++)
-                if (memcmp(bytes + at, cases[n].old, length) == 0) {
-                    memcpy(bytes + at, cases[n].new, length);
-                    break;
-                }
-            CHECK(file_make(path, bytes, size), "case %zu", n);
-            free(bytes);
-        } else
-            CHECK(change_text(path, cases[n].old, cases[n].new), "case %zu", n);
-        expect_refused(&f, cases[n].reason);
-        teardown(&f);
-    }
+    folder_case f;
+    if (setup(&f, MHA_F16))
+        scene_folder_damages(&captioner_kind, f.path, cases, sizeof cases / sizeof cases[0]);
+    teardown(&f);
 }
 
 static void cut_and_strange_weights_are_refused(void)
 {
-    char path[512];
     folder_case f;
-    size_t size;
-    if (!setup(&f, MHA_F16))
-        return;
-    snprintf(path, sizeof path, "%s/model.safetensors", f.path);
-    unsigned char *const bytes = file_bytes(path, &size);
-    for (size_t length = 0; length < size; length += size / 97 + 1) {
-        file_make(path, bytes, length);
-        expect_refused(&f, "model.safetensors");
-    }
-    /* The last bytes are a number: infinity. */
-    bytes[size - 2] = 0x00;
-    bytes[size - 1] = 0x7c;
-    file_make(path, bytes, size);
-    expect_refused(&f, "is inf");
-    remove(path);
-    expect_refused(&f, "model.safetensors");
-    snprintf(path, sizeof path, "%s/config.json", f.path);
-    remove(path);
-    expect_refused(&f, "config.json");
-    CHECK(!captioner_is_folder(f.path), "nothing is there");
-    free(bytes);
+    if (setup(&f, MHA_F16))
+        scene_folder_cuts(&captioner_kind, f.path);
     teardown(&f);
 }
 
-/* Whatever single byte changes, the folder is refused or says something. */
+static void say_something(const scene_model *model)
+{
+    static const float pixels[SCENE_CHANNELS * SCENE_PIXELS];
+    caption_said said;
+    captioner_say(model, pixels, SCENE_FRENCH, &said);
+}
+
 static void changed_bytes_do_no_harm(void)
 {
-    static const char *const files[] = {"config.json", "preprocessor_config.json",
-                                        "model.safetensors"};
-    test_random random = {test_seed(8)};
     folder_case f;
-    if (!setup(&f, MHA_F16))
-        return;
-    float *const pixels = calloc(SCENE_CHANNELS * SCENE_PIXELS, sizeof *pixels);
-    int accepted = 0;
-    for (int n = 0; n < 150; n++) {
-        char path[512], message[TRANSFORMER_MESSAGE_MAX] = "";
-        size_t size;
-        snprintf(path, sizeof path, "%s/%s", f.path, files[n % 3]);
-        unsigned char *const bytes = file_bytes(path, &size);
-        const size_t most = size < 4000 ? size : 4000;
-        const size_t at = (size_t)test_random_below(&random, (int64_t)most);
-        const unsigned char kept = bytes[at];
-        bytes[at] = (unsigned char)test_random_below(&random, 256);
-        file_make(path, bytes, size);
-        captioner *const c = captioner_load(f.path, MHA_EXACT, NULL, message);
-        caption_said said;
-        CHECK(c != NULL || *message != '\0', "no reason");
-        if (c != NULL && c->config.vision.side <= SCENE_SIDE)
-            captioner_say(c, pixels, SCENE_FRENCH, &said);
-        accepted += c != NULL;
-        captioner_free(c);
-        bytes[at] = kept;
-        file_make(path, bytes, size);
-        free(bytes);
-    }
-    CHECK(accepted > 0 && accepted < 150, "%d of 150 accepted", accepted);
-    free(pixels);
+    if (setup(&f, MHA_F16))
+        scene_folder_bytes(&captioner_kind, f.path, 150, say_something);
     teardown(&f);
 }
 
@@ -422,7 +333,7 @@ static bool patch_shows(const scene *s, int patch, int shape)
     return pixels[shape] > 0 && pixels[shape] > most;
 }
 
-static void count_scene(counts *all, const captioner *c, int number)
+static void count_scene(counts *all, const scene_model *c, int number)
 {
     static float cross[4 * (CAPTION_WORDS_MAX + 1) * PATCHES];
     scene s;
@@ -490,17 +401,17 @@ static double mean_of(const counts *all, int head)
 }
 
 /* A model that has learnt a little, so that some of its words are right. */
-static captioner *trained(folder_case *f)
+static scene_model *trained(folder_case *f)
 {
     char message[TRANSFORMER_MESSAGE_MAX] = "";
     training *const t = train_steps(&f->config, &f->data, 90, NULL);
-    const captioner_content content = {.config = &f->config.model,
-                                       .values = training_values(t),
-                                       .type = MHA_F32,
-                                       .scale = &f->data.scale};
-    CHECK(captioner_write(f->path, &content, message) == MHA_OK, "%s", message);
+    const scene_model_content content = {.config = &f->config.model,
+                                         .values = training_values(t),
+                                         .type = MHA_F32,
+                                         .scale = &f->data.scale};
+    CHECK(scene_model_write(&captioner_kind, f->path, &content, message) == MHA_OK, "%s", message);
     training_free(t);
-    captioner *const c = captioner_load(f->path, MHA_EXACT, NULL, message);
+    scene_model *const c = scene_model_load(&captioner_kind, f->path, MHA_EXACT, NULL, message);
     CHECK(c != NULL, "%s", message);
     return c;
 }
@@ -512,7 +423,7 @@ static void studies_count(void)
     caption_study study;
     if (!setup(&f, MHA_F32))
         return;
-    captioner *const c = trained(&f);
+    scene_model *const c = trained(&f);
     memset(&all, 0, sizeof all);
     for (int n = 0; c != NULL && n < STUDIED; n++)
         count_scene(&all, c, n);
@@ -524,16 +435,16 @@ static void studies_count(void)
     CHECK(study.scenes[0] == STUDIED / 2 && study.scenes[1] == STUDIED / 2 &&
               study.right[0] == all.right[0] && study.right[1] == all.right[1],
           "right captions");
-    CHECK(study.words_right == all.words_right && (double)study.pointed == known, "words");
-    CHECK(study.layers == 2 && study.heads == 2, "heads");
+    CHECK(study.words_right == all.words_right && (double)study.pointing.rows == known, "words");
+    CHECK(study.pointing.layers == 2 && study.pointing.heads == 2, "heads");
     for (int head = 0; head < 4; head++)
-        CHECK(fabs(study.pointing[head].mean - mean_of(&all, head)) < 1e-9 &&
-                  study.pointing[head].half > 0.0,
-              "head %d: %g, not %g", head, study.pointing[head].mean, mean_of(&all, head));
-    CHECK(fabs(study.control.mean - control_of(&all)) < 1e-9, "control %g, not %g",
-          study.control.mean, control_of(&all));
+        CHECK(fabs(study.pointing.shares[head].mean - mean_of(&all, head)) < 1e-9 &&
+                  study.pointing.shares[head].half > 0.0,
+              "head %d: %g, not %g", head, study.pointing.shares[head].mean, mean_of(&all, head));
+    CHECK(fabs(study.pointing.control.mean - control_of(&all)) < 1e-9, "control %g, not %g",
+          study.pointing.control.mean, control_of(&all));
     caption_study_free(&study);
-    captioner_free(c);
+    scene_model_free(c);
     teardown(&f);
 }
 
@@ -546,14 +457,14 @@ static void other_sizes_are_not_measured(void)
         return;
     f.config.model.vision.side = 46;
     f.config.model.vision.places = VISION_SINES;
-    const captioner_content content = {
+    const scene_model_content content = {
         .config = &f.config.model, .values = f.values, .type = MHA_F32, .scale = &f.data.scale};
-    CHECK(captioner_write(f.path, &content, message) == MHA_OK, "%s", message);
-    captioner *const c = captioner_load(f.path, MHA_EXACT, NULL, message);
+    CHECK(scene_model_write(&captioner_kind, f.path, &content, message) == MHA_OK, "%s", message);
+    scene_model *const c = scene_model_load(&captioner_kind, f.path, MHA_EXACT, NULL, message);
     if (CHECK(c != NULL, "%s", message))
         CHECK(caption_study_measure(&study, c, 2, CORPUS_TEST, 4) == MHA_ERR_SHAPE, "measured");
     caption_study_free(&study);
-    captioner_free(c);
+    scene_model_free(c);
     teardown(&f);
 }
 

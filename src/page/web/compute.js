@@ -18,8 +18,7 @@ export function stopPlaying() {
 
 // The chosen step among the functions of stepsOf(), made.
 function chosenStep(t, app) {
-    const made = stepsOf(t).map((make) => ({ make, step: null }));
-    const all = made.map(({ make }) => make(t));
+    const all = stepsOf(t).map((make) => make(t));
     const index = Math.max(
         0,
         all.findIndex(({ name }) => name === app.state.step),
@@ -204,22 +203,33 @@ function absentBox({ name, rows, columns }) {
     );
 }
 
+// The cell that was explained last: {place, id, i, j}. It is explained again when the numbers of the
+// same step change.
+let reading = null;
+
+function readingPlace(app, step) {
+    return JSON.stringify([app.state.kind, step.name, app.sentence().text]);
+}
+
 // The figures of a step, and the room below them in which the cell under the cursor is explained.
-function equationsView(app, step) {
-    const panel = el("output", { class: "explain", id: "explain", "aria-live": "polite" });
+export function equationsView(app, step) {
+    const place = readingPlace(app, step);
+    const panel = el("output", { class: "explain idle", id: "explain", "aria-live": "polite" });
     const hint = "Point at a cell, or move to it with the arrow keys, to see how it is computed.";
     panel.append(el("p", { class: "hint" }, hint));
     const views = new Map();
     let lit = {};
     function explain(m, i, j) {
-        const { lines, result, lit: next } = m.explain(i, j);
+        reading = { place, id: m.id, i, j };
+        const { lines, result, lit: next, computed } = m.explain(i, j);
         lit = next;
+        panel.classList.remove("idle");
         panel.replaceChildren(
             ...lines.map((line) => el("p", { class: "formula" }, line)),
             el(
                 "p",
                 { class: "formula" },
-                "the model\u2019s value: ",
+                computed ? "computed by the page: " : "the model\u2019s value: ",
                 el("b", { id: "explain-value" }, resultText(result)),
             ),
         );
@@ -250,13 +260,23 @@ function equationsView(app, step) {
             }),
         ),
     );
+    const kept =
+        reading?.place === place
+            ? step.equations.flat().find(({ id, absent }) => id === reading.id && !absent)
+            : undefined;
+    if (kept && reading.i < kept.rows && reading.j < kept.columns)
+        explain(kept, reading.i, reading.j);
     return el("div", { class: "equations" }, rows, panel);
 }
 
 // ------------------------------------------------------------------ view -----
 
+function whyMessage(text) {
+    return el("p", { id: "compute-message" }, text);
+}
+
 function message(text) {
-    return el("div", { class: "compute" }, el("p", { id: "compute-message" }, text));
+    return el("div", { class: "compute" }, whyMessage(text));
 }
 
 function whyNot(app) {
@@ -272,19 +292,38 @@ function whyNot(app) {
         : "This page was made without steps: make it again without \u201c--layer 0\u201d.";
 }
 
+// What is shown: {key, element}. It stays until other numbers of the same attention are there.
+let shown = null;
+
+function shownKey(app) {
+    const { kind, layer, step } = app.state;
+    return JSON.stringify([kind, layer, step, app.sentence().text]);
+}
+
+function waitFor(app, promise) {
+    promise.then(released).then(
+        () => app.state.view === "compute" && app.render(),
+        (error) => {
+            shown = null;
+            document
+                .querySelector(".compute")
+                ?.replaceChildren(whyMessage(`The steps could not be had: ${error.message}`));
+        },
+    );
+    if (shown?.key !== shownKey(app)) return message("The steps are being computed \u2026");
+    shown.element.setAttribute("aria-busy", "true");
+    return shown.element;
+}
+
 export function computeView(app) {
     const c = computationOf(app);
-    if (c instanceof Promise) {
-        c.then(released).then(
-            () => app.state.view === "compute" && app.render(),
-            (error) => {
-                const room = document.getElementById("compute-message");
-                if (room) room.textContent = `The steps could not be had: ${error.message}`;
-            },
-        );
-        return message("The steps are being computed \u2026");
-    }
+    if (c instanceof Promise) return waitFor(app, c);
     if (!c) return message(whyNot(app));
+    shown = { key: shownKey(app), element: stepView(app, c) };
+    return shown.element;
+}
+
+function stepView(app, c) {
     const t = contextOf(app, c);
     const { steps, index } = chosenStep(t, app);
     const step = steps[index];

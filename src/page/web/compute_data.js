@@ -52,8 +52,11 @@ function readLinear(record) {
 // A record of "steps" with its arrays decoded when they are used, and with its matrices; what is not
 // known is null.
 export function readComputation(steps, matrices) {
-    const { kind, layer, rows, columns, width, inner, norm_first: normFirst } = steps;
-    const all = { kind, layer, rows, columns, width, inner, normFirst, linear: {} };
+    const { kind, layer, rows, columns, width, inner } = steps;
+    const all = { kind, layer, rows, columns, width, inner, linear: {} };
+    all.normFirst = steps.norm_first;
+    all.norm = { kind: steps.norm, eps: steps.norm_eps };
+    all.turn = steps.turn ?? null;
     for (const name of ARRAYS)
         lazy(all, name, () => (steps[name] ? decodeNumbers(steps[name]) : null));
     for (const name of LINEARS) all.linear[name] = readLinear(matrices?.[name]);
@@ -64,40 +67,49 @@ function recordOf(list, kind, layer) {
     return list?.find((record) => record.kind === kind && record.layer === layer);
 }
 
-// Computations by sentence, kind, layer and changes; a promise while it is asked for.
-const computations = new WeakMap();
+// Computations by kind and layer; a promise while one is asked for. Those in the page belong to a
+// sentence, those of a live page to what it was asked: answers that follow for the same text and
+// changes have the same steps.
+const ofSentence = new WeakMap();
+let ofQuestion = { question: "", computations: new Map() };
 
-function keepComputation(sentence, key, value) {
-    if (!computations.has(sentence)) computations.set(sentence, new Map());
-    computations.get(sentence).set(key, value);
-    return value;
+function computationsOf(app, sentence) {
+    if (!app.live) {
+        if (!ofSentence.has(sentence)) ofSentence.set(sentence, new Map());
+        return ofSentence.get(sentence);
+    }
+    const question = JSON.stringify([app.live.text, app.live.closed]);
+    if (ofQuestion.question !== question) ofQuestion = { question, computations: new Map() };
+    return ofQuestion.computations;
 }
 
-async function askFor(app, sentence, key, { kind, layer }) {
-    const text = await ask({
-        text: app.live.text,
-        changes: readChanges(app.live.closed),
-        compute: { kind, layer },
-    });
-    const { steps, matrices } = JSON.parse(text);
-    const [record] = steps;
-    return keepComputation(sentence, key, record ? readComputation(record, matrices[0]) : null);
+async function askFor(app, known, key, { kind, layer }) {
+    try {
+        const text = await ask({
+            text: app.live.text,
+            changes: readChanges(app.live.closed),
+            compute: { kind, layer },
+        });
+        const { steps, matrices } = JSON.parse(text);
+        const [record] = steps;
+        known.set(key, record ? readComputation(record, matrices[0]) : null);
+    } catch (error) {
+        known.delete(key);
+        throw error;
+    }
 }
 
-// The computation of the chosen attention, null if there is none, or a promise of either.
+// The computation of the chosen attention, null if there is none, or a promise after which to ask
+// again.
 export function computationOf(app) {
     const { kind, layer } = app.state,
         sentence = app.tokens.sentences[app.state.sentence],
+        known = computationsOf(app, sentence),
         key = `${kind}.${layer}`;
-    const before = computations.get(sentence)?.get(key);
-    if (before !== undefined) return before;
+    if (known.has(key)) return known.get(key);
     const steps = recordOf(sentence.steps, kind, layer);
     if (steps)
-        return keepComputation(
-            sentence,
-            key,
-            readComputation(steps, recordOf(app.tokens.matrices, kind, layer)),
-        );
-    if (!app.live) return keepComputation(sentence, key, null);
-    return keepComputation(sentence, key, askFor(app, sentence, key, app.state));
+        known.set(key, readComputation(steps, recordOf(app.tokens.matrices, kind, layer)));
+    else known.set(key, app.live ? askFor(app, known, key, app.state) : null);
+    return known.get(key);
 }

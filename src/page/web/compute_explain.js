@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Matrices of the view Compute, and how a cell of one is computed from cells of others:
-// {lines: texts, result: the value, lit: {id of a matrix: {row, column}} that it is made of}.
+// {lines: texts, result: the value, lit: {id of a matrix: {row, column}} that it is made of, computed:
+// the value is not one of the model, but computed by the page}.
 import { cellText, rowName } from "./matrix_figure.js";
 
 const TERMS_SHOWN = 4;
@@ -74,6 +75,7 @@ export function given(id, name, rows, columns, value, more = {}) {
         lines: [`${name}[${place(m, i, j)}]`],
         result: value(i, j),
         lit: {},
+        computed: m.computed,
     });
     return m;
 }

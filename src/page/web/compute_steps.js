@@ -4,6 +4,7 @@
 import { exactText } from "./data.js";
 import { at, explainProduct, explainSum, fixed, given, place, signed } from "./compute_explain.js";
 import { chosenHeads, headColor } from "./several.js";
+import { projectionName, projectionOf, turnStep } from "./compute_turn.js";
 import {
     absent,
     forwardStep,
@@ -88,20 +89,27 @@ function inputStep(t) {
     };
 }
 
-// (x - mean) / deviation * weight + bias of a row.
+// (x - mean) / deviation * weight + bias of a row; the root mean square takes no mean away.
 function explainNorm(name, from, m, c, linear) {
+    const rms = c.norm.kind === "rms";
     return (i, j) => {
         const row = Array.from({ length: c.width }, (_, n) => from[i * c.width + n]);
-        const mean = row.reduce((sum, x) => sum + x, 0) / c.width;
+        const mean = rms ? 0 : row.reduce((sum, x) => sum + x, 0) / c.width;
         const deviation = Math.sqrt(
-            row.reduce((sum, x) => sum + (x - mean) ** 2, 0) / c.width + 1e-5,
+            row.reduce((sum, x) => sum + (x - mean) ** 2, 0) / c.width + c.norm.eps,
         );
         const own = row[j];
         return {
             lines: [
-                `${name}[${place(m, i, j)}] = (x \u2212 mean) / deviation${linear ? " \u00b7 weight + bias" : ", then a learnt weight and bias"}`,
-                `= (${fixed(own)} \u2212 ${fixed(mean)}) / ${fixed(deviation)}` +
-                    (linear ? ` \u00b7 ${fixed(linear.weight[j])} ${signed(linear.bias[j])}` : ""),
+                `${name}[${place(m, i, j)}] = ` +
+                    (rms ? "x / root of the mean square" : "(x \u2212 mean) / deviation") +
+                    (linear
+                        ? " \u00b7 weight + bias"
+                        : `, then a learnt weight${rms ? "" : " and bias"}`),
+                `= ${rms ? fixed(own) : `(${fixed(own)} \u2212 ${fixed(mean)})`} / ${fixed(deviation)}` +
+                    (linear
+                        ? ` \u00b7 ${fixed(linear.weight[j])} ${signed(linear.bias[j])}`
+                        : ` = ${fixed((own - mean) / deviation)}`),
             ],
             result: m.value(i, j),
             lit: { [m.from]: { row: i } },
@@ -117,11 +125,18 @@ function normStep(t) {
         from: "stream",
     });
     input.explain = explainNorm("norm(X)", c.stream, input, c, c.linear.norm);
+    const rms = c.norm.kind === "rms";
     return {
         name: "norm",
         title: "Every row is normed",
-        text: "Each row is moved to mean 0 and scaled to deviation 1, then each of its columns gets a learnt factor and offset. So no word is louder than another.",
-        formula: "norm(x) = (x \u2212 mean) / deviation \u00b7 weight + bias",
+        text:
+            (rms
+                ? "Each row is scaled so that the mean of its squares is 1, then each of its columns gets a learnt factor."
+                : "Each row is moved to mean 0 and scaled to deviation 1, then each of its columns gets a learnt factor and offset.") +
+            " So no word is louder than another.",
+        formula: rms
+            ? "norm(x) = x / \u221amean(x\u00b2) \u00b7 weight"
+            : "norm(x) = (x \u2212 mean) / deviation \u00b7 weight + bias",
         equations: [[stream, "\u2192", input]],
     };
 }
@@ -161,21 +176,25 @@ function projected(t, which, letter, array, input, rows, rowWords) {
             at(input, t.E),
             { rowWords },
         );
-    const result = given(letter.toLowerCase(), letter, rows, t.D, at(array, t.D), { rowWords });
+    const { id, name } = projectionName(t, which, letter);
+    const products = (i, j) =>
+        Array.from({ length: t.E }, (_, e) => [left.value(i, e), w.matrix.value(e, j), `${e + 1}`]);
+    const bias = (j) => w.linear.bias[w.first + j];
+    const value = projectionOf(t, which, array, w && left ? { products, bias } : null);
+    if (!value) return [left, "\u00d7", w?.matrix, "=", absent(name, rows, t.D)].filter(Boolean);
+    const result = given(id, name, rows, t.D, value, { rowWords, computed: id !== which });
     if (w && left)
-        result.explain = (i, j) =>
-            explainProduct(
-                letter,
+        result.explain = (i, j) => ({
+            ...explainProduct(
+                name,
                 place(result, i, j),
-                Array.from({ length: t.E }, (_, e) => [
-                    left.value(i, e),
-                    w.matrix.value(e, j),
-                    `${e + 1}`,
-                ]),
-                w.linear.bias[w.first + j],
+                products(i, j),
+                bias(j),
                 result.value(i, j),
                 { [left.id]: { row: i }, [w.matrix.id]: { column: j } },
-            );
+            ),
+            computed: result.computed,
+        });
     return [
         left,
         left && "\u00d7",
@@ -258,15 +277,17 @@ function scoresStep(t) {
         rowWords: t.rowWords,
         columnWords: t.columnWords,
     });
-    scores.explain = (i, j) =>
-        explainProduct(
+    scores.explain = (i, j) => ({
+        ...explainProduct(
             "score",
             `${t.rowWords[i]} \u2192 ${t.columnWords[j]}`,
             Array.from({ length: D }, (_, d) => [head.q[i * D + d], head.k[j * D + d], `${d + 1}`]),
             null,
             scores.value(i, j),
             { q: { row: i }, kt: { column: j } },
-        );
+        ),
+        computed: true,
+    });
     return {
         name: "scores",
         title: "Scores: every query with every key",
@@ -286,6 +307,7 @@ function scaled(t, id = "scaled") {
         rowWords: t.rowWords,
         columnWords: t.columnWords,
         hidden: hiddenCell(t),
+        computed: true,
     });
 }
 
@@ -293,6 +315,7 @@ function scaleStep(t) {
     const scores = given("scores", "S", t.c.rows, t.c.columns, (i, j) => scoreAt(t, i, j), {
         rowWords: t.rowWords,
         columnWords: t.columnWords,
+        computed: true,
     });
     const after = scaled(t);
     after.explain = (i, j) => ({
@@ -304,6 +327,7 @@ function scaleStep(t) {
             : [`${fixed(scoreAt(t, i, j))} / \u221a${t.D} = ${fixed(after.value(i, j))}`],
         result: after.hidden(i, j) ? -Infinity : after.value(i, j),
         lit: { scores: { row: i, column: j } },
+        computed: true,
     });
     return {
         name: "scale",
@@ -415,6 +439,7 @@ export function stepsOf(t) {
         c.stream && inputStep,
         c.normFirst && c.input && c.stream && normStep,
         projectStep,
+        c.turn && turnStep,
         splitStep,
         scoresStep,
         scaleStep,
@@ -433,6 +458,7 @@ export const STEP_WORDS = {
     input: "Words",
     norm: "Norm",
     project: "Q, K, V",
+    turn: "Turn",
     split: "Heads",
     scores: "Scores",
     scale: "Scale, mask",

@@ -68,7 +68,9 @@ export function tableElement(rows, caption) {
                 el(
                     "tr",
                     {},
-                    head.map((text) => el("th", { scope: "col" }, text)),
+                    head.map((text) =>
+                        text === "" ? el("td", {}) : el("th", { scope: "col" }, text),
+                    ),
                 ),
             ),
             el(

@@ -74,6 +74,25 @@ function moved(figure, cursor, key) {
     };
 }
 
+// The figures of the page by id: {canvas, shape(), cursor(), moveTo(place)}.
+const figures = new Map();
+
+// Where the cursors of figures are, for restoreCursors() after the page was made again.
+export function figureCursors() {
+    return [...figures]
+        .filter(([, { canvas, cursor }]) => canvas.isConnected && cursor())
+        .map(([id, { shape, cursor }]) => ({ id, shape: shape(), place: cursor() }));
+}
+
+// Figures that still have the same rows and columns get their cursors back.
+export function restoreCursors(cursors) {
+    for (const { id, shape, place } of cursors) {
+        const figure = figures.get(id);
+        if (figure.canvas.isConnected && figure.shape() === shape) figure.moveTo(place);
+    }
+    for (const [id, { canvas }] of figures) if (!canvas.isConnected) figures.delete(id);
+}
+
 // Larger tables would be slow to lay out; the CSV has all cells.
 const TABLE_CELLS = 20000;
 
@@ -203,6 +222,12 @@ export function figureView(figure, options) {
         tableRoom,
     );
     draw();
+    figures.set(options.id, {
+        canvas,
+        shape: () => `${shown.rows} ${shown.columns}`,
+        cursor: () => cursor,
+        moveTo,
+    });
     return {
         element,
         canvas,

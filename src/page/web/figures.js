@@ -225,14 +225,14 @@ export function heatmapFigure(m) {
 }
 
 // What is drawn: the values of the figure in the accent's colour, or several heads, each in its own,
-// side by side: {color, values, shift}.
-const SERIES_GAP = 2.5;
-
-function seriesOf(m, look) {
-    if (!m.series) return [{ color: look.accent, values: m.values, shift: 0 }];
+// side by side in a room of so many pixels: {color, values, shift, thick: of a weight of 1}.
+function seriesOf(m, look, { thick, room }) {
+    if (!m.series) return [{ color: look.accent, values: m.values, shift: 0, thick }];
+    const lane = Math.min(thick + 1, room / m.series.length);
     return m.series.map((one, n) => ({
         ...one,
-        shift: (n - (m.series.length - 1) / 2) * SERIES_GAP,
+        shift: (n - (m.series.length - 1) / 2) * lane,
+        thick: 0.85 * lane,
     }));
 }
 
@@ -272,7 +272,7 @@ export function arcsFigure(m) {
             const chosen = cursor?.i ?? m.selected;
             painter.text(left - GAP, 14, "looks", { size: 11, fill: look.dim, anchor: "end" });
             painter.text(x1 + GAP, 14, "at", { size: 11, fill: look.dim });
-            seriesOf(m, look).forEach(({ color, values, shift }) =>
+            seriesOf(m, look, { thick: 7, room: 20 }).forEach(({ color, values, shift, thick }) =>
                 eachCell(m, (i, j) => {
                     const a = Math.min(1, values[i * m.columns + j] / m.most),
                         fade = chosen >= 0 && chosen !== i ? 0.16 : 1;
@@ -280,7 +280,7 @@ export function arcsFigure(m) {
                     painter.curve(
                         arc(i, j, shift),
                         color,
-                        0.5 + 7 * a,
+                        0.5 + thick * a,
                         fade * Math.min(1, 0.12 + a),
                     );
                 }),
@@ -425,9 +425,9 @@ export function ribbonsFigure(m) {
     const y0 = 30,
         y1 = 270;
     const path = (i, j, at = 0) => [
-        above[j],
+        above[j] + at,
         y0 + 8,
-        above[j],
+        above[j] + at,
         y0 + 120,
         below[i] + at,
         y1 - 130,
@@ -441,13 +441,13 @@ export function ribbonsFigure(m) {
         height: y1 + 14,
         draw(painter, look, cursor) {
             const chosen = cursor?.i ?? m.selected;
-            seriesOf(m, look).forEach(({ color, values, shift }) =>
+            seriesOf(m, look, { thick: 15, room: 32 }).forEach(({ color, values, shift, thick }) =>
                 eachCell(m, (i, j) => {
                     const a = values[i * m.columns + j] / m.most;
                     if (a < 0.02) return;
                     const fade = chosen >= 0 && chosen !== i ? 0.18 : 0.75;
-                    const thick = (1 + 15 * a) / Math.sqrt(m.series?.length ?? 1);
-                    painter.curve(path(i, j, shift), color, thick, fade * Math.min(1, 0.15 + a));
+                    const width = 1 + thick * a;
+                    painter.curve(path(i, j, shift), color, width, fade * Math.min(1, 0.15 + a));
                 }),
             );
             for (const [i, j] of m.marks ?? [])

@@ -9,7 +9,7 @@ import { joinPage } from "./join.js";
 import { cosine } from "./metrics.js";
 
 const LEAST_SHIFT = 0.0005; // is shown as 0.001
-const TYPING_PAUSE = 350; // milliseconds
+const TYPING_PAUSE = 200; // milliseconds
 const CHANGE_WORDS = { zero: "disabled", uniform: "looks at all words equally" };
 
 export function readChanges(text) {

@@ -14,10 +14,12 @@ import { modelView } from "./model.js";
 import { flowView } from "./flow.js";
 import { computeView, moveStep, stopPlaying, togglePlay } from "./compute.js";
 import { studyView } from "./study.js";
+import { convView } from "./conv.js";
 import { startLive } from "./live.js";
 import { goToStop, lectureActions, showLecture } from "./lecture.js";
 import { intro } from "./intro.js";
 import { hasPieces, joinPage } from "./join.js";
+import { figureCursors, restoreCursors } from "./figure_view.js";
 
 const VIEWS = {
     wall: { name: "Wall", make: wallView },
@@ -28,6 +30,7 @@ const VIEWS = {
     compute: { name: "Compute", make: computeView },
     model: { name: "Model", make: modelView },
     study: { name: "Study", make: studyView },
+    conv: { name: "Convolution", make: convView },
 };
 const ASIDE = 390;
 
@@ -339,7 +342,7 @@ function navigation() {
             view,
             showView,
         ),
-        ["align", "model"].includes(view)
+        ["align", "model", "conv"].includes(view)
             ? null
             : chooser("kind", "Kind of attention", kinds, app.state.kind, (kind) =>
                   app.set({ kind }),
@@ -388,9 +391,14 @@ function showView(view) {
     app.set(layer === null ? { view } : { view, layer });
 }
 
-// Keeps the focus on the same element if it still exists.
+// Keeps the focus on the same element if it still exists, and the cell that a figure explains as long
+// as the same view is shown.
+let shownPlace = "";
 function render() {
     const focused = document.activeElement?.id;
+    const place = `${app.state.view} ${app.state.step}`;
+    const cursors = place === shownPlace ? figureCursors() : [];
+    shownPlace = place;
     applyTheme();
     document.getElementById("sentence-room").replaceChildren(sentenceLine());
     document.getElementById("navigation").replaceChildren(navigation());
@@ -404,6 +412,7 @@ function render() {
     showCommand();
     announce();
     if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
+    restoreCursors(cursors);
 }
 
 // ------------------------------------------------------------------ keys -----

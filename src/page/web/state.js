@@ -23,6 +23,7 @@ export const BEGINNING = {
     reads: 0, // align: 1: the row that has read the word, not the one that says it
     gold: 1,
     words: 0, // 1: tokens joined to whole words
+    kernel: "edge", // of the view Convolution
     theme: "",
     stop: 0, // of the lecture, from 1; 0: none is given
     text: "", // live only: the sentence, and heads that are changed, see live.js
@@ -35,7 +36,7 @@ export const BEGINNING = {
 };
 
 // The views, by their names in the address.
-export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute", "model", "study"];
+export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute", "model", "study", "conv"];
 
 export function readState(hash, page) {
     const state = { ...BEGINNING, words: page.words ? 1 : 0 };

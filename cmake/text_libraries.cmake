@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 #
-# PCRE2 and utf8proc for WebAssembly: Debian has no builds of them, so their sources are taken from
-# Debian's archive and compiled along. Without a network the tokenizers are left out, as
+# PCRE2 and utf8proc for WebAssembly and Windows: Debian has no builds of them, so their sources are taken
+# from Debian's archive and compiled along. Without a network the tokenizers are left out, as
 # src/text/CMakeLists.txt says.
 
 # get_sources(NAME VERSION HASH): sets NAME_folder to the unpacked sources, empty if that failed.
@@ -43,15 +43,16 @@ foreach(part IN ITEMS auto_possess compile config context error extuni find_brac
         substring tables ucd valid_utf xclass)
     list(APPEND pcre2_sources ${pcre2_folder}/src/pcre2_${part}.c)
 endforeach()
-add_library(wasm_pcre2 STATIC ${pcre2_sources})
-target_compile_definitions(wasm_pcre2 PRIVATE HAVE_CONFIG_H PCRE2_CODE_UNIT_WIDTH=8 PCRE2_STATIC
+add_library(built_pcre2 STATIC ${pcre2_sources})
+target_compile_definitions(built_pcre2 PRIVATE HAVE_CONFIG_H PCRE2_CODE_UNIT_WIDTH=8 PCRE2_STATIC
                            SUPPORT_PCRE2_8 SUPPORT_UNICODE)
-target_include_directories(wasm_pcre2 PRIVATE ${pcre2_made} ${pcre2_folder}/src)
-add_library(wasm_utf8proc STATIC ${utf8proc_folder}/utf8proc.c)
-target_compile_definitions(wasm_utf8proc PUBLIC UTF8PROC_STATIC)
+target_include_directories(built_pcre2 PRIVATE ${pcre2_made} ${pcre2_folder}/src)
+add_library(built_utf8proc STATIC ${utf8proc_folder}/utf8proc.c)
+target_compile_definitions(built_utf8proc PRIVATE UTF8PROC_STATIC)
 
 # What src/text/CMakeLists.txt looks for.
 set(PCRE2_INCLUDE ${pcre2_made})
-set(PCRE2_LIBRARY wasm_pcre2)
+set(PCRE2_LIBRARY built_pcre2)
 set(UTF8PROC_INCLUDE ${utf8proc_folder})
-set(UTF8PROC_LIBRARY wasm_utf8proc)
+set(UTF8PROC_LIBRARY built_utf8proc)
+set(MHA_TEXT_DEFINITIONS PCRE2_STATIC UTF8PROC_STATIC)

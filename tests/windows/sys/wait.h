@@ -1,0 +1,3 @@
+/* SPDX-License-Identifier: MIT */
+/* <sys/wait.h> of POSIX: everything is in missing.h. */
+#include "missing.h"
