@@ -57,9 +57,17 @@ export function overflow(page) {
     return page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
 }
 
+// Waits until colours that are on their way, after a change of the theme for instance, have arrived.
+async function transitionsEnd(page) {
+    await page.evaluate(async () => {
+        await Promise.allSettled(document.getAnimations().map((animation) => animation.finished));
+    });
+}
+
 // What axe-core finds wrong with a page without some of its elements, as short texts.
 export async function axeProblems(page, toolsPath, ...without) {
     const axe = readFileSync(join(toolsPath, "node_modules/axe-core/axe.min.js"), "utf8");
+    await transitionsEnd(page);
     await page.evaluate(axe);
     const { violations } = await page.evaluate(
         (exclude) => window.axe.run({ include: [["html"]], exclude }),
