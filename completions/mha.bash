@@ -164,7 +164,7 @@ _mha() {
             --width --threads --json --help"
         ;;
     view) options="-o --to --model --texts --study --ablation --weights --tokens --live --store --lecture --layer --words --threads --help" ;;
-    see) options="--model --heads --top --language --boxes --least --scenes --split --seed --store --arithmetic --threads --json --help" ;;
+    see) options="--model --heads --top --language --boxes --least --scenes --split --seed --images --count --confusion --store --arithmetic --threads --json --help" ;;
     serve) options="--port --model --texts --lecture --threads --open --help" ;;
     heads)
         options="--model --texts --pairs --images --alignments --target-first --sentences --split --seed --kind

@@ -20,7 +20,9 @@
 #include "program/see_boxes.h"
 #include "program/see_captions.h"
 #include "program/see_heads.h"
+#include "program/see_images.h"
 #include "program/see_picture.h"
+#include "translator/model_path.h"
 #include "vision/captioner.h"
 #include "vision/classes.h"
 #include "vision/detector.h"
@@ -28,13 +30,19 @@
 enum { BAR = 24, TOP = 3, LEAST = 50 };
 
 static const char details[] =
-    "The model is a folder of ViT or DeiT with a classifier, or one of "
-    "\"mha train --images\". The\n"
-    "picture is scaled to the size that the model reads, and its pixels "
-    "as preprocessor_config.json\n"
-    "says; without that file they go from -1 to 1.\n"
+    "Three models come with the program: captions, the default, says in English and French what "
+    "is\n"
+    "in a picture of coloured shapes (\"mha scenes\" draws some), detector finds the shapes, the\n"
+    "default for --boxes, and vit-fashion recognises clothes, the default for --images.\n"
     "\n"
-    "Or it is one of \"mha train --scenes\", which says in English and "
+    "A classifier is a folder of ViT or DeiT, or one of \"mha train --images\". The picture is "
+    "scaled\n"
+    "to the size that the model reads, and its pixels as preprocessor_config.json says; without "
+    "that\n"
+    "file they go from -1 to 1. --images measures it on a set, such as \"mha train --images\" "
+    "reads.\n"
+    "\n"
+    "A model of \"mha train --scenes\" says in English and "
     "French what is in a picture, with\n"
     "the probability of the whole caption. --scenes N measures it on "
     "pictures of \"mha scenes\" with\n"
@@ -44,7 +52,7 @@ static const char details[] =
     "looking at the best fixed\n"
     "place. --heads then draws the cross heads, a row for each word.\n"
     "\n"
-    "Or it is one of \"mha train --scenes --detect\", which finds shapes: "
+    "A model of \"mha train --scenes --detect\" finds shapes: "
     "what each is, the probability\n"
     "of that, and a box in pixels of the file. --boxes draws them, "
     "--heads the cross heads, a row for\n"
@@ -59,16 +67,19 @@ static const char details[] =
     ".svg; \"-\" draws in the terminal, one cell for each patch.\n"
     "\n"
     "Examples:\n"
-    "  mha see shoe.png --model vit\n"
-    "  mha see shoe.png --model vit --heads heads.png\n"
+    "  mha scenes --split test --count 3 -o scenes\n"
+    "  mha see scenes/test-000000.png --heads -\n"
+    "  mha see scenes/test-*.png --language french\n"
+    "  mha see --scenes 1000\n"
+    "  mha see scenes/test-000000.png --boxes boxes.svg\n"
+    "  mha see shoe.png --model vit-fashion --heads heads.png\n"
     "  mha see *.png --model vit --top 1\n"
-    "  mha see scene.png --model captions --heads -\n"
-    "  mha see --scenes 1000 --model captions\n"
-    "  mha see scene.png --model detector --boxes boxes.svg\n";
+    "  mha see --images /usr/share/datasets/fashion-mnist\n";
 
 typedef struct see_request {
     model_request model;
     scenes_request scenes;
+    see_images_request images;
     int64_t top;
 } see_request;
 
@@ -97,7 +108,7 @@ static int open_seer(seer *s, const see_request *r)
     if (code != EXIT_GO_ON)
         return code;
     const mha_model_info *const info = &s->session.info;
-    const char *const path = r->model.path != NULL ? r->model.path : getenv("MHA_MODEL");
+    const char *const path = r->model.path;
     if (info->kind != MHA_MODEL_IMAGE_ENCODER)
         return args_failed("%s reads texts, not pictures; give a ViT or DeiT", path);
     if (info->labels < 2 || info->channels > AUGMENT_CHANNELS_MAX || info->channels == 2)
@@ -226,6 +237,18 @@ static int draw_heads(const seer *s, const see_request *r, const char *path, con
 
 /* ------------------------------------------------------------------ command ----- */
 
+static int see_set(const see_request *r)
+{
+    seer s = {.names = NULL};
+    see_images_request images = r->images;
+    images.as_json = r->scenes.as_json;
+    int code = open_seer(&s, r);
+    if (code == EXIT_GO_ON)
+        code = see_images(&images, &s.session, s.names, &s.scale);
+    close_seer(&s);
+    return code;
+}
+
 static int see_all(const see_request *r, int count, char **paths)
 {
     seer s = {.names = NULL};
@@ -278,55 +301,75 @@ static int check(const see_request *r, int count)
     return code == EXIT_GO_ON ? check_drawing("boxes", s->boxes, count) : code;
 }
 
-/* --scenes has pictures of its own. */
-static int check_scenes(const arg_command *command, const see_request *r, int count)
+/* --scenes and --images have pictures of their own. */
+static int check_pictures(const arg_command *command, const see_request *r, int count)
+{
+    const bool scenes = r->scenes.scenes > 0, images = r->images.images != NULL;
+    if (scenes && images)
+        return args_wrong("see: --scenes and --images exclude each other");
+    if (!scenes && !images && count == 0)
+        return args_wrong("see: which picture? Give PNG files, --scenes N or --images SET");
+    if ((scenes || images) && count > 0)
+        return args_wrong("see: --%s has pictures of its own; leave out the files",
+                          scenes ? "scenes" : "images");
+    int code = images ? EXIT_GO_ON : args_refuse(command, "count confusion", "is for --images");
+    if (code == EXIT_GO_ON && !scenes)
+        code = args_refuse(command, "split seed", "is for --scenes");
+    return code == EXIT_GO_ON && (scenes || images)
+               ? args_refuse(command, "heads boxes least top language",
+                             scenes ? "is for files; --scenes only measures"
+                                    : "is for files; --images only measures")
+               : code;
+}
+
+static int check_scenes(const see_request *r)
 {
     corpus_split split;
-    int code = see_captions_check(&r->scenes);
-    if (code == EXIT_GO_ON)
-        code = see_scenes_split(&r->scenes, &split);
-    if (code != EXIT_GO_ON)
-        return code;
-    if (r->scenes.scenes == 0 && count == 0)
-        return args_wrong("see: which picture? Give PNG files, or --scenes N");
-    if (r->scenes.scenes > 0 && count > 0)
-        return args_wrong("see: --scenes has pictures of its own; leave out the files");
-    return r->scenes.scenes > 0 ? args_refuse(command, "heads boxes least top language",
-                                              "is for files; --scenes only measures")
-                                : args_refuse(command, "split seed", "is for --scenes");
+    const int code = see_captions_check(&r->scenes);
+    return code == EXIT_GO_ON ? see_scenes_split(&r->scenes, &split) : code;
+}
+
+/* The model that is taken if none is named. */
+static shipped_model usual_model(const see_request *r)
+{
+    return r->images.images != NULL  ? SHIPPED_CLASSIFIER
+           : r->scenes.boxes != NULL ? SHIPPED_DETECTOR
+                                     : SHIPPED_CAPTIONS;
 }
 
 /* Whether a model of captions is meant, by its files or by the options. */
-static bool is_for_captions(const see_request *r, const char *folder)
+static bool is_for_captions(const see_request *r)
 {
     return r->scenes.scenes > 0 || r->scenes.language != NULL ||
-           scene_model_is_folder(&captioner_kind, folder);
+           scene_model_is_folder(&captioner_kind, r->model.path);
 }
 
 static int see(const arg_command *command, const see_request *r, int count, char **paths)
 {
-    const char *const folder = r->model.path != NULL ? r->model.path : getenv("MHA_MODEL");
+    const char *const folder = r->model.path;
     int code;
-    if (folder != NULL && scene_model_is_folder(&detector_kind, folder)) {
-        code = args_refuse(command, "top language", "is not for detectors");
+    if (scene_model_is_folder(&detector_kind, folder)) {
+        code = args_refuse(command, "top language images", "is not for detectors");
         return code == EXIT_GO_ON ? see_boxes(&r->scenes, &r->model, folder, count, paths) : code;
     }
     code = args_refuse(command, "boxes least", "is for detectors");
     if (code != EXIT_GO_ON)
         return code;
-    if (folder == NULL || !is_for_captions(r, folder))
-        return see_all(r, count, paths);
-    code = args_refuse(command, "top", "is for classifiers, not for captions");
+    if (!is_for_captions(r))
+        return r->images.images != NULL ? see_set(r) : see_all(r, count, paths);
+    code = args_refuse(command, "top images", "is for classifiers, not for captions");
     return code == EXIT_GO_ON ? see_captions(&r->scenes, &r->model, folder, count, paths) : code;
 }
 
 int command_see(int argc, char **argv)
 {
     see_request request = {.top = TOP, .scenes = {.seed = 1, .least = LEAST}};
+    char path[MODEL_PATH_MAX];
     uint64_t given = 0;
     int count = 0;
     const arg_option options[] = {
-        {OPTION_MODEL_PATH(&request.model.path)},
+        {"model", ARG_TEXT, &request.model.path, "PATH",
+         "captions, detector, vit-fashion, or a folder", 0, 0},
         {"heads", ARG_TEXT, &request.scenes.heads, "FILE",
          "draw every head over the picture; -: here", 0, 0},
         {"top", ARG_NUMBER, &request.top, "N", "classes to print (3)", 1, 1000},
@@ -341,6 +384,12 @@ int command_see(int argc, char **argv)
         {"split", ARG_TEXT, &request.scenes.split, "S",
          "of these scenes: train, valid or test (test)", 0, 0},
         {"seed", ARG_SEED, &request.scenes.seed, "N", "of these scenes (1)", 0, 0},
+        {"images", ARG_TEXT, &request.images.images, "SET",
+         "measure a classifier on the pictures of this folder", 0, 0},
+        {"count", ARG_NUMBER, &request.images.count, "N", "of these pictures, the first (all)", 1,
+         100000000},
+        {"confusion", ARG_TEXT, &request.images.confusion, "FILE",
+         "with --images: draw what is taken for what, as SVG", 0, 0},
         {OPTION_STORE(&request.model.store)},
         {OPTION_ARITHMETIC(&request.model.arithmetic)},
         {OPTION_THREADS(&request.model.threads)},
@@ -348,7 +397,7 @@ int command_see(int argc, char **argv)
     };
     const arg_command command = {
         .name = "see",
-        .usage = "PICTURE.png... | --scenes N --model FOLDER [OPTION...]",
+        .usage = "PICTURE.png... | --scenes N | --images SET [OPTION...]",
         .summary = "Say what is in pictures, and draw every head over them.",
         .details = details,
         ARG_OPTIONS(options),
@@ -357,8 +406,13 @@ int command_see(int argc, char **argv)
     };
     int code = args_parse(&command, argc, argv, &count);
     if (code == EXIT_GO_ON)
-        code = check_scenes(&command, &request, count);
+        code = check_scenes(&request);
+    if (code == EXIT_GO_ON)
+        code = check_pictures(&command, &request, count);
     if (code == EXIT_GO_ON)
         code = check(&request, count);
+    if (code == EXIT_GO_ON && !model_path_find(request.model.path, usual_model(&request), path))
+        code = EXIT_FAILED;
+    request.model.path = path;
     return code == EXIT_GO_ON ? see(&command, &request, count, argv + 1) : code;
 }

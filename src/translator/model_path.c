@@ -19,6 +19,9 @@ static const struct {
 } shipped[SHIPPED_MODELS] = {
     [SHIPPED_TRANSLATOR] = {"en-fr", MODEL_TRANSLATOR},
     [SHIPPED_LABORATORY] = {"lab", MODEL_LABORATORY},
+    [SHIPPED_CAPTIONS] = {"captions", MODEL_CAPTIONS},
+    [SHIPPED_DETECTOR] = {"detector", MODEL_DETECTOR},
+    [SHIPPED_CLASSIFIER] = {"vit-fashion", MODEL_CLASSIFIER},
 };
 
 /* The folder of the running program, without "/" at the end and without symbolic links; "." if it

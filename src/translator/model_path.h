@@ -9,12 +9,18 @@ enum { MODEL_PATH_MAX = 4096 };
 
 #define MODEL_TRANSLATOR "models/en-fr"
 #define MODEL_LABORATORY "models/lab-en-fr.safetensors" /* which "mha train" writes */
+#define MODEL_CAPTIONS "models/captions"
+#define MODEL_DETECTOR "models/detector"
+#define MODEL_CLASSIFIER "models/vit-fashion"
 
 /* The models that come with the program. Each has a short name, which may be given instead of a
  * path. */
 typedef enum shipped_model {
     SHIPPED_TRANSLATOR, /* "en-fr": English to French, trained on real sentences; a folder */
     SHIPPED_LABORATORY, /* "lab": the translator of the generated grammar; a file */
+    SHIPPED_CAPTIONS,   /* "captions": says what is in a scene; a folder, as the next two */
+    SHIPPED_DETECTOR,   /* "detector": finds the shapes of a scene */
+    SHIPPED_CLASSIFIER, /* "vit-fashion": recognises pictures of clothes */
     SHIPPED_MODELS
 } shipped_model;
 

@@ -114,6 +114,31 @@ else
     bad "stopped with $code" "$(cat err)"
 fi
 
+# --------------------------------------------------------------- see on a set
+
+trained=$("$mha" train --images idx "${small[@]}" --steps 100 -o judged --classes left,right --quiet)
+exits 0 see --images idx --model judged --threads 1
+same "a set is judged as at the end of a training" "$(grep -A 2 '^pictures right' <<<"$trained")" "$out"
+exits 0 see --images idx --model judged --count 7 --json --confusion again.svg
+json "see on a set"
+same "the keys of a set" "classes confusion pictures right split" "$keys"
+same "the first pictures only" "7 test" "$(of 'j["pictures"], j["split"]' | tr -d "(,')")"
+same "all are counted" 7 "$(of 'sum(map(sum, j["confusion"]))')"
+same "right ones are the diagonal" True "$(of 'j["right"] == sum(j["confusion"][n][n] for n in range(2))')"
+says "the confusion matrix of see" "$(cat again.svg)" "of 7 pictures right"
+exits 1 see --images cifar --model judged
+says "another size" "$err" "cifar has pictures of 32 x 32 pixels, and the model reads 12 x 12"
+exits 1 see --images nowhere --model judged
+says "no such set for see" "$err" "nowhere: a set of pictures is a folder"
+exits 2 see --images idx --scenes 3
+says "sets or scenes" "$err" "--scenes and --images exclude each other"
+exits 2 see --images idx right.png --model judged
+says "a set has its pictures" "$err" "--images has pictures of its own"
+exits 2 see --images idx --heads h.svg --model judged
+says "a set is not drawn" "$err" "--heads is for files; --images only measures"
+exits 2 see right.png --count 3 --model judged
+says "a count of files" "$err" "--count is for --images"
+
 # ------------------------------------------------------------------------ see
 
 exits 2 see right.png --model model --heads x.jpg
