@@ -38,9 +38,6 @@ typedef struct subject_side {
                           * arrays: not known, since the text was written by the model */
 } subject_side;
 
-/* A translation whose confidence is lower is shown as unsure. */
-#define SUBJECT_UNSURE 0.35
-
 /* What is known of a picture beside its pixels. */
 typedef struct subject_picture {
     int marks, across;  /* tokens before the patches; patches along a side */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "heads/unsure_translation.h"
 #include "page/page_attention.h"
 #include "page/page_weights.h"
 #include "page/page_words.h"
@@ -187,6 +188,17 @@ static bool put_kind(json *j, const page_data *page, const page_sentence *s, att
     return fine;
 }
 
+/* Whether a translation that the model wrote may be wrong, and which number it lacks. */
+static void put_doubts(json *j, const subject_text *text)
+{
+    char number[LOST_NUMBER_MAX] = "";
+    const bool lost =
+        text->translation != NULL && unsure_lost_number(text->text, text->translation, number);
+    json_bool(j, "unsure", lost || text->confidence < UNSURE_CONFIDENCE);
+    if (lost)
+        json_string(j, "lost_number", number);
+}
+
 static bool put_sentence(json *j, const page_data *page, const page_sentence *s,
                          const page_steps *steps)
 {
@@ -198,7 +210,7 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s,
         json_string(j, "translation", text->translation);
     if (text->confidence > 0.0) {
         json_number(j, "confidence", text->confidence);
-        json_bool(j, "unsure", text->confidence < SUBJECT_UNSURE);
+        put_doubts(j, text);
     }
     put_side(j, "source", &text->source);
     put_side(j, "target", &text->target);

@@ -36,7 +36,7 @@ static const char details[] =
     "The model \"en-fr\" was trained on real sentences (\"mha train --pairs\"). With --model, any\n"
     "other encoder-decoder translates (Marian, T5, BART). Results of --best follow their\n"
     "confidence, the geometric mean of the probabilities of their tokens; on a terminal a\n"
-    "translation with less than 0.35 is marked as unsure.\n"
+    "translation with less than 0.35, or without a number of the sentence, is marked as unsure.\n"
     "\n"
     "The model \"lab\" is the laboratory: every sentence that it learnt comes from a known "
     "grammar\n"

@@ -16,6 +16,7 @@
 #include "base/line_reader.h"
 #include "base/terminal.h"
 #include "format/json_writer.h"
+#include "heads/unsure_translation.h"
 #include "program/args.h"
 #include "program/model_session.h"
 
@@ -46,13 +47,25 @@ typedef struct any_run {
 
 /* -------------------------------------------------------------------- print ----- */
 
-static void print_result(json *j, const mha_generation *result)
+/* May the translation be wrong? If a number is missing it is copied to `number`, which else is
+ * empty. */
+static bool doubts(const char *source, const mha_generation *result, char number[LOST_NUMBER_MAX])
 {
+    const bool lost = unsure_lost_number(source, result->text, number);
+    return lost || result->confidence < UNSURE_CONFIDENCE;
+}
+
+static void print_result(json *j, const char *source, const mha_generation *result)
+{
+    char number[LOST_NUMBER_MAX];
     json_string(j, "target", result->text);
     json_number(j, "log_probability", result->log_probability);
     json_number(j, "score", result->score);
     json_number(j, "confidence", result->confidence);
     json_bool(j, "complete", result->ended != 0);
+    json_bool(j, "unsure", doubts(source, result, number));
+    if (number[0] != '\0')
+        json_string(j, "lost_number", number);
 }
 
 static void print_json(any_run *run, const any_text *text, const mha_generation *results)
@@ -65,17 +78,28 @@ static void print_json(any_run *run, const any_text *text, const mha_generation 
     else if (!text->translated)
         json_string(j, "target", "");
     else
-        print_result(j, results);
+        print_result(j, text->text, results);
     if (text->translated && run->request->best > 0) {
         json_open_array(j, "others");
         for (int n = 1; n < run->best && results[n].count > 0; n++) {
             json_open_object(j, NULL);
-            print_result(j, &results[n]);
+            print_result(j, text->text, &results[n]);
             json_close(j);
         }
         json_close(j);
     }
     json_close(j);
+}
+
+static void print_doubts(const any_run *run, const char *source, const mha_generation *result)
+{
+    char number[LOST_NUMBER_MAX];
+    if (!doubts(source, result, number))
+        return;
+    terminal_style(stdout, &run->screen, STYLE_DIM);
+    printf("  (unsure: %.2f%s%s)", result->confidence, number[0] != '\0' ? ", without " : "",
+           number);
+    terminal_plain(stdout, &run->screen);
 }
 
 static void print_plain(const any_run *run, const any_text *text, const mha_generation *results)
@@ -86,11 +110,8 @@ static void print_plain(const any_run *run, const any_text *text, const mha_gene
         if (run->request->best > 0)
             printf("%.4f\t", results[n].confidence);
         printf("%s", results[n].text);
-        if (n == 0 && run->marks && results[n].confidence < SUBJECT_UNSURE) {
-            terminal_style(stdout, &run->screen, STYLE_DIM);
-            printf("  (unsure: %.2f)", results[n].confidence);
-            terminal_plain(stdout, &run->screen);
-        }
+        if (n == 0 && run->marks)
+            print_doubts(run, text->text, &results[n]);
         printf("\n");
     }
 }

@@ -90,6 +90,7 @@ if [ "$short" = "$usual" ]; then bad "a length penalty matters" "$usual"; else o
 exits 0 translate --json "I love you."
 json "confidence"
 same "a score for each sentence" True "$(of '0.0 < j[0]["confidence"] <= 1.0')"
+same "sure of it" False "$(of 'j[0]["unsure"]')"
 exits 0 translate "" "I love you."
 same "an empty sentence has an empty translation" "" "$(head -n 1 <<<"$out")"
 
@@ -110,9 +111,9 @@ PYTHON
     same "any characters: a line for each" 10000 "$(wc -l <any.out)"
     "$mha" tokenize --model en-fr <any.txt >any.out 2>err
     silent "any characters: no unknown word" "$(grep -m 3 -F '<unk>' any.out)"
-    head -n 40 any.txt >some.txt
+    head -n 300 any.txt >some.txt
     "$mha" translate <some.txt >some.out 2>err
-    same "any characters: translated" 40 "$(wc -l <some.out)"
+    same "any characters: translated" 300 "$(wc -l <some.out)"
 fi
 
 # -------------------------------------------------------------- damaged copies -----
@@ -124,6 +125,14 @@ for cut in 0 7 100 100000; do
     exits 1 translate --model damaged "I love you."
     says "cut off after $cut bytes" "$err" "model.safetensors"
     silent "cut off after $cut bytes: no output" "$out"
+done
+# The first 8 bytes are the length of the header, then follows its JSON.
+for at in 2 12 40; do
+    cp "$weights" damaged/model.safetensors
+    printf '\xff' | dd of=damaged/model.safetensors bs=1 seek="$at" conv=notrunc 2>/dev/null
+    exits 1 translate --model damaged "I love you."
+    says "a wrong byte at $at" "$err" "model.safetensors"
+    silent "a wrong byte at $at: no output" "$out"
 done
 cp "$weights" damaged/model.safetensors
 for file in config.json tokenizer.json; do
@@ -200,12 +209,14 @@ if [ -n "${MHA_TEST_PAIRS:-}" ]; then
     "$mha" translate <pairs.en >pairs.fr
     run bleu --tsv --json pairs.fr "$MHA_TEST_PAIRS"
     echo "$out"
-    bleu=$(value bleu)
-    if [ "${bleu%.*}" -ge 40 ]; then
-        ok "held-out pairs: BLEU $bleu"
-    else
-        bad "held-out pairs: BLEU $bleu"
-    fi
+    for least in bleu:45 chrf2:65; do
+        score=$(value "${least%:*}")
+        if [ "${score%.*}" -ge "${least#*:}" ]; then
+            ok "held-out pairs: ${least%:*} $score"
+        else
+            bad "held-out pairs: ${least%:*} $score" "less than ${least#*:}"
+        fi
+    done
 else
     skip "held-out pairs" "MHA_TEST_PAIRS does not name a file"
 fi

@@ -252,12 +252,14 @@ function outsideWarning(reason) {
 }
 
 // How sure a model is of the translation that it wrote.
-function confidenceLine({ confidence, unsure }) {
+function confidenceLine({ confidence, unsure, lost_number: lost }) {
     return el(
         "div",
         { class: unsure ? "warning" : "hint", id: "confidence", role: "note" },
         `Confidence ${confidence.toFixed(2)}: the geometric mean of the probabilities of the `,
-        `words of the translation. ${unsure ? "The model is unsure; the translation may be wrong." : ""}`,
+        "words of the translation. ",
+        lost ? `The number ${lost} is not in it. ` : null,
+        unsure ? "The model is unsure; the translation may be wrong." : null,
     );
 }
 
