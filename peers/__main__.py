@@ -22,7 +22,7 @@ def _parser() -> argparse.ArgumentParser:
         "are the peer's time divided by ours in the same round: above 1, ours is faster.",
         epilog=f"Sections: {', '.join(cases.SECTIONS)}. Words: b1h12l1024d64:causal, "
         "cache:b1h32g8s4096d128, layer:bert-base:l512, decode:gpt2-small:s1024, "
-        "model:minilm:l128, translate:b64:beam=4 and the like.",
+        "model:minilm:l128, model:vit-tiny:b64, translate:b64:beam=4 and the like.",
     )
     add = parser.add_argument
     add("words", nargs="*", metavar="WORD", help="cases to measure instead of the table")
@@ -33,6 +33,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=15, metavar="N", help="at most so many; 15 unless given")
     add("--seconds", type=float, default=4.0, metavar="S", help="for a case; 4 unless given")
     add("--translator", metavar="FOLDER", help="the model that translates; models/en-fr")
+    add("--classifier", metavar="FOLDER", help="the model vit-fashion; models/vit-fashion")
     add("--texts", metavar="FILE",
         help="what it translates: its first column; tests/data/everyday.tsv")  # fmt: skip
     add("--json", type=Path, metavar="FILE", help="write all numbers there")
@@ -80,11 +81,13 @@ def _limit_threads(threads: int) -> None:
 
 
 def _name_files(arguments: argparse.Namespace) -> None:
-    """For translation.py, here and in child processes."""
+    """For translation.py and pictures.py, here and in child processes."""
     if arguments.translator:
         os.environ["PEERS_TRANSLATOR"] = arguments.translator
     if arguments.texts:
         os.environ["PEERS_TEXTS"] = arguments.texts
+    if arguments.classifier:
+        os.environ["PEERS_PICTURES"] = arguments.classifier
 
 
 def _measure_all(

@@ -8,6 +8,7 @@
     decode:gpt2-small:s1024            one token through a layer with a cache
     model:minilm:l128                  a whole model: a sentence, or a prompt and its last logits
     model:smollm2:s1000                the logits of one token of a decoder, the last of s
+    model:vit-fashion:b64              b pictures, and the logits of their classes
     translate:b64:beam=4               sentences translated, b at once, by a search of this width
 
 followed by options after colons: causal, window=N, mask=bool50, mask=add, pad, padk, weights,
@@ -36,7 +37,10 @@ MODELS = {
     "minilm": ("f32", 1.15, 0.0),
     "smollm2": ("q4", 1.2, 1.0),
     "stories15m": ("f32", 1.2, 1.2),
+    "vit-fashion": ("f32", 1.15, 0.0),
+    "vit-tiny": ("f32", 1.15, 0.0),
 }
+PICTURE_MODELS = ("vit-fashion", "vit-tiny")
 TRANSLATION_GOALS = {"f32": 1.2, "i8": 1.0}  # by the type of the weights
 STATISTICS_GOAL = 1 / 1.15  # of a model with statistics, relative to the same without
 
@@ -74,6 +78,8 @@ class Case:
     @property
     def one_token(self) -> bool:
         """Whether it is a step of decoding."""
+        if self.model in PICTURE_MODELS:
+            return False
         return self.kind in ("cache", "decode") or self.L == 1
 
     @property
@@ -166,6 +172,8 @@ def _parse_layer(word: str, kind: str, parts: list[str]) -> tuple[Case, list[str
 def _parse_model(word: str, parts: list[str]) -> tuple[Case, list[str]]:
     if len(parts) < 2 or parts[0] not in MODELS:
         raise WordError(f"{word}: model: is followed by one of {', '.join(MODELS)}, and sizes")
+    if parts[0] in PICTURE_MODELS:
+        return _parse_pictures(word, parts)
     dtype, _, one_by_one = MODELS[parts[0]]
     sizes = {"B": 1} | _sizes(word, parts[1], "bls" if one_by_one else "bl")
     if ("L" in sizes) == ("S" in sizes) or ("S" in sizes and sizes["B"] > 1):
@@ -173,6 +181,13 @@ def _parse_model(word: str, parts: list[str]) -> tuple[Case, list[str]]:
     sizes.setdefault("S", sizes.get("L", 0))
     sizes.setdefault("L", 1)
     return Case(word, "model", dtype=dtype, model=parts[0], **sizes), parts[2:]
+
+
+def _parse_pictures(word: str, parts: list[str]) -> tuple[Case, list[str]]:
+    sizes = _sizes(word, parts[1], "b")
+    if sizes["B"] < 1 or len(parts) > 2:
+        raise WordError(f"{word}: models of pictures have a number of them after b, and no options")
+    return Case(word, "model", model=parts[0], **sizes), []
 
 
 def _parse_translation(word: str, parts: list[str]) -> tuple[Case, list[str]]:
@@ -322,6 +337,11 @@ SECTIONS: dict[str, dict[str, str]] = {
         "model:minilm:l128:stats model:smollm2:l512:stats model:smollm2:s1000:stats "
         "model:stories15m:s200:stats",
         "more": "model:minilm:l512 model:smollm2:s100 model:stories15m:l200",
+    },
+    "pictures": {
+        "title": "Models of pictures",
+        "words": "model:vit-fashion:b1 model:vit-fashion:b64 model:vit-tiny:b1 model:vit-tiny:b64",
+        "more": "model:vit-fashion:b8 model:vit-tiny:b8",
     },
     "deployed": {
         "title": "Whole models in bf16 and int8",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .cases import Case
+from .cases import PICTURE_MODELS, Case
 
 try:
     from ml_dtypes import bfloat16
@@ -40,6 +40,7 @@ class Inputs:
     # "in" [3E, E] is q, k and v on top of each other, "o" [E, E]; "in_bias", "o_bias"
     weights: dict[str, np.ndarray] = field(default_factory=dict)
     ids: list[list[int]] = field(default_factory=list)  # tokens of each sequence, for a model
+    pixels: np.ndarray | None = None  # [B, channels, side, side], for a model of pictures
 
 
 def lengths_of(case: Case) -> np.ndarray | None:
@@ -117,6 +118,13 @@ def _make_model(rng: np.random.Generator, case: Case) -> Inputs:
     return Inputs(none, none, none, none, lengths=lengths, ids=ids)
 
 
+def _make_pictures(rng: np.random.Generator, case: Case) -> Inputs:
+    from . import pictures
+
+    none = np.zeros(0, dtype=np.float32)
+    return Inputs(none, none, none, none, pixels=pictures.make(rng, case))
+
+
 def _make_nothing() -> Inputs:
     """Sentences are those of translation.py."""
     none = np.zeros(0, dtype=np.float32)
@@ -128,6 +136,8 @@ def make(case: Case) -> Inputs:
     rng = np.random.default_rng(zlib.crc32(case.word.encode()))
     if case.is_translation:
         return _make_nothing()
+    if case.model in PICTURE_MODELS:
+        return _make_pictures(rng, case)
     if case.is_model:
         return _make_model(rng, case)
     if case.is_layer:

@@ -20,7 +20,7 @@ def _run(flash: bool, case: Case, inputs: Inputs, threads: int) -> Runner:
     """Keys and values are f16, as by default, but f32 in a model of f32."""
     if not case.is_model or case.want != "output":
         raise Unable("is for whole models, the output alone")
-    if case.model == "minilm":
+    if case.model not in ("smollm2", "stories15m"):
         raise Unable("is for decoders")
     path = str(model_files.gguf_path(case.model))
     model = Model(path, case.S, threads, case.dtype != "f32", flash)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import onnxruntime as ort
 
-from . import onnx_layer, onnx_model
+from . import onnx_layer, onnx_model, onnx_pictures
 from .cases import Case
 from .contender import Contender, Results, Runner, Unable
 from .inputs import Inputs, band, key_mask
@@ -162,4 +162,5 @@ CONTENDERS = (
     Contender(LIBRARY, "GroupQueryAttention", _grouped),
     *onnx_layer.CONTENDERS,
     *onnx_model.CONTENDERS,
+    *onnx_pictures.CONTENDERS,
 )

@@ -13,6 +13,7 @@ import openvino
 import torch
 from openvino import opset13 as opset
 
+from . import pictures, torch_pictures
 from .cases import Case
 from .contender import Contender, Results, Runner, Unable
 from .inputs import NUMPY_TYPES, TOKENS, Inputs
@@ -115,6 +116,21 @@ def _one_by_one(case: Case, inputs: Inputs, threads: int) -> Runner:
     return _runner(inputs, groups, requests)
 
 
+def _pictures(case: Case, inputs: Inputs, threads: int) -> Runner:
+    """The plain module of torch_pictures.py, converted and compiled for the shape of the pictures."""
+    pictures.refuse(case)
+    with torch.inference_mode():
+        model = openvino.convert_model(
+            torch_pictures.vision(case.model), example_input=torch.from_numpy(inputs.pixels)
+        )
+    model.reshape(list(inputs.pixels.shape))
+    feeds = {model.inputs[0].get_any_name(): inputs.pixels}
+    request = _request(_compiled(model, case, threads), feeds)
+    return Runner(
+        request.infer, lambda _: {"logits": np.array(request.get_output_tensor(0).data)}
+    )
+
+
 # -------------------------------------------------------------- attention -----
 
 
@@ -185,4 +201,5 @@ CONTENDERS = (
     Contender(LIBRARY, "attention written out", _written_out),
     Contender(LIBRARY, "compiled model", _run),
     Contender(LIBRARY, "compiled model, one by one", _one_by_one),
+    Contender(LIBRARY, "compiled ViT", _pictures),
 )

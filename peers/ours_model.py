@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from . import model_files
-from .cases import Case
+from . import model_files, pictures
+from .cases import PICTURE_MODELS, Case
 from .contender import Contender, Runner, Unable
 from .inputs import Inputs
 from .registry import ITSELF, OURS
@@ -18,8 +18,9 @@ from .registry import ITSELF, OURS
 _ROOT = Path(__file__).resolve().parents[1]
 _ENCODER, _DECODER = 0, 1
 _F32, _F16 = 0, 1  # of mha_dtype
-# Of mha_model_storage and mha_arithmetic: native products, if weights are not as in the file.
-_STORAGE = {"bf16": (3, 1), "i8": (4, 1)}
+# Of mha_model_storage and mha_arithmetic: native products, if weights are not as in the file. "all f32"
+# converts the weights of a file in f16 when the model is opened, as the peers do.
+_STORAGE = {"bf16": (3, 1), "i8": (4, 1), "all f32": (1, 0)}
 
 
 @functools.cache
@@ -42,7 +43,7 @@ def _open(model: str, dtype: str, threads: int) -> object:
     storage, arithmetic = _STORAGE.get(dtype, (0, 0))
     return library.Model(
         opened,
-        model_files.path(model),
+        pictures.folder(model) if model in PICTURE_MODELS else model_files.path(model),
         threads=threads,
         storage=storage,
         arithmetic=arithmetic,
@@ -53,6 +54,12 @@ def _encoder(case: Case, inputs: Inputs, model: object, statistics: bool) -> Run
     call = model.prepare(ids=inputs.ids, statistics=(_ENCODER,) if statistics else ())
     call.reserve()
     return Runner(call.run, lambda result: {"hidden": result["hidden"]})
+
+
+def _pictures(inputs: Inputs, model: object) -> Runner:
+    call = model.prepare(pixels=inputs.pixels, want=("labels",))
+    call.reserve()
+    return Runner(call.run, lambda result: {"logits": result["labels"]})
 
 
 def _decoder(case: Case, inputs: Inputs, model: object, statistics: bool, kind: int) -> Runner:
@@ -88,10 +95,12 @@ def _prepare(
     if not case.is_model:
         raise Unable("is for whole models")
     model = _open(case.model, case.dtype, threads)
-    if case.model != "minilm":
+    if case.model not in ("minilm", *PICTURE_MODELS):
         return _decoder(case, inputs, model, statistics, kind)
     if kind != _F32:
         raise Unable("has no state")
+    if case.model in PICTURE_MODELS:
+        return _pictures(inputs, model)
     return _encoder(case, inputs, model, statistics)
 
 
@@ -99,6 +108,12 @@ def _run(kind: int, case: Case, inputs: Inputs, threads: int) -> Runner:
     if case.want == "stats" and kind != _F32:
         raise Unable("is compared without statistics in f32 only")
     return _prepare(case, inputs, threads, kind, case.want == "stats")
+
+
+def _f32_weights(case: Case, inputs: Inputs, threads: int) -> Runner:
+    if case.model not in PICTURE_MODELS:
+        raise Unable("is for models of pictures, whose files may have f16")
+    return _pictures(inputs, _open(case.model, "all f32", threads))
 
 
 def _without_statistics(case: Case, inputs: Inputs, threads: int) -> Runner:
@@ -110,5 +125,6 @@ def _without_statistics(case: Case, inputs: Inputs, threads: int) -> Runner:
 CONTENDERS = (
     Contender(OURS, "model", functools.partial(_run, _F32)),
     Contender(OURS, "model, keys and values in f16", functools.partial(_run, _F16)),
+    Contender(OURS, "model, weights in f32", _f32_weights),
     Contender(ITSELF, "without statistics", _without_statistics),
 )

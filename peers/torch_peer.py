@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-from . import torch_layer, torch_model, torch_translate
+from . import torch_layer, torch_model, torch_pictures, torch_translate
 from .cases import Case
 from .contender import Contender, Results, Runner, Unable
 from .inputs import Inputs, band, key_mask
@@ -220,5 +220,6 @@ CONTENDERS = (
     Contender(LIBRARY, "written out, compiled", _compiled),
     *torch_layer.CONTENDERS,
     *torch_model.CONTENDERS,
+    *torch_pictures.CONTENDERS,
     *torch_translate.CONTENDERS,
 )

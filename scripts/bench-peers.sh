@@ -4,7 +4,7 @@
 # bench-peers.sh [OPTION...]: compares libmha with PyTorch, ONNX Runtime, JAX, OpenBLAS, llama.cpp,
 # OpenVINO and CTranslate2; see docs/benchmarks-peers.md, and --help for the options. Numbers are also in
 # build/peers.json. "--only train-step" compares a training step of a translator with PyTorch's;
-# without options it is measured last. "--only many-ranks" compares libmha_mpi with PyTorch over gloo. "--only wasm" compares in WebAssembly, under node.
+# without options it is measured last. "--only train-pictures" does so for models of pictures. "--only many-ranks" compares libmha_mpi with PyTorch over gloo. "--only wasm" compares in WebAssembly, under node.
 #
 # Missing peers are installed in build/ (by pip and npm), OpenBLAS by the system. A peer that cannot
 # be installed is listed in the report with the reason, and the others are measured.
@@ -84,6 +84,10 @@ if [ "${1:-} ${2:-}" = "--only train-step" ]; then
     shift 2
     exec "$python" -m peers.train_step "$@"
 fi
+if [ "${1:-} ${2:-}" = "--only train-pictures" ]; then
+    shift 2
+    exec "$python" -m peers.train_pictures "$@"
+fi
 if [ "${1:-} ${2:-}" = "--only many-ranks" ]; then
     shift 2
     exec "$python" -m peers.many_ranks "$@"
@@ -95,5 +99,7 @@ fi
 "$python" -m peers --json build/peers.json "$@" || exit
 [ $# -gt 0 ] && exit
 "$python" -m peers.train_step
+"$python" -m peers.train_pictures
+"$python" -m peers.train_pictures --model captions
 "$python" -m peers.many_ranks
 bench_wasm

@@ -92,8 +92,8 @@ static int squared(int x)
     return x * x;
 }
 
-/* The nearest of the 16 basic colours in their usual shades, as a background code. */
-static int basic_background(rgb c)
+/* The nearest of the 16 basic colours in their usual shades, as the code of a foreground. */
+static int basic_color(rgb c)
 {
     static const rgb shades[16] = {{0, 0, 0},     {170, 0, 0},    {0, 170, 0},    {170, 85, 0},
                                    {0, 0, 170},   {170, 0, 170},  {0, 170, 170},  {170, 170, 170},
@@ -108,24 +108,35 @@ static int basic_background(rgb c)
             best = n;
         }
     }
-    return best < 8 ? 40 + best : 100 + best - 8;
+    return best < 8 ? 30 + best : 90 + best - 8;
 }
 
-void terminal_background(FILE *file, const terminal *t, rgb c)
+/* Codes of backgrounds are those of foregrounds, plus 10. */
+static void set_color(FILE *file, const terminal *t, rgb c, int more)
 {
     switch (t->color) {
     case COLOR_NONE:
         break;
     case COLOR_16:
-        fprintf(file, "\033[%dm", basic_background(c));
+        fprintf(file, "\033[%dm", basic_color(c) + more);
         break;
     case COLOR_256:
-        fprintf(file, "\033[48;5;%dm", cube_color(c));
+        fprintf(file, "\033[%d;5;%dm", 38 + more, cube_color(c));
         break;
     case COLOR_TRUE:
-        fprintf(file, "\033[48;2;%d;%d;%dm", c.r, c.g, c.b);
+        fprintf(file, "\033[%d;2;%d;%d;%dm", 38 + more, c.r, c.g, c.b);
         break;
     }
+}
+
+void terminal_background(FILE *file, const terminal *t, rgb c)
+{
+    set_color(file, t, c, 10);
+}
+
+void terminal_foreground(FILE *file, const terminal *t, rgb c)
+{
+    set_color(file, t, c, 0);
 }
 
 void terminal_style(FILE *file, const terminal *t, text_style style)

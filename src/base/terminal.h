@@ -28,8 +28,9 @@ typedef struct rgb {
 
 terminal terminal_query(FILE *file);
 
-/* Sets the background colour for what is printed next, if the terminal has colours. */
+/* Set the colour behind what is printed next, or its own, if the terminal has colours. */
 void terminal_background(FILE *file, const terminal *t, rgb color);
+void terminal_foreground(FILE *file, const terminal *t, rgb color);
 
 typedef enum text_style { STYLE_BOLD, STYLE_DIM, STYLE_GOOD, STYLE_BAD } text_style;
 void terminal_style(FILE *file, const terminal *t, text_style style);

@@ -67,8 +67,9 @@ static bool read_pixels(const char *path, png_image *image, picture *p, char *me
     return true;
 }
 
-static bool read_file(const char *path, FILE *file, picture *p, char *message)
+bool png_stream_read(FILE *file, const char *path, picture *p, char *message)
 {
+    *p = (picture){0};
     png_image image = {.version = PNG_IMAGE_VERSION};
     if (!has_signature(file))
         return wrong(message, path, ferror(file) ? strerror(errno) : "not a PNG file");
@@ -87,7 +88,7 @@ bool png_file_read(const char *path, picture *p, char *message)
     FILE *const file = fopen(path, "rb");
     if (file == NULL)
         return wrong(message, path, strerror(errno));
-    const bool fine = read_file(path, file, p, message);
+    const bool fine = png_stream_read(file, path, p, message);
     fclose(file);
     return fine;
 }

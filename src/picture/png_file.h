@@ -4,6 +4,7 @@
 #define PICTURE_PNG_FILE_H
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "picture/picture.h"
 
@@ -16,6 +17,8 @@ bool png_file_supported(void);
  * in `message`, PICTURE_MESSAGE_MAX bytes, where the file cannot be read, is no PNG file, is
  * damaged or larger than the limits above; nothing is left then. */
 bool png_file_read(const char *path, picture *p, char *message);
+/* The same of a stream that can be rewound, which a message calls `name`. */
+bool png_stream_read(FILE *file, const char *name, picture *p, char *message);
 
 /* The file is there as a whole or, after an error, as it was before. False with a message on stderr
  * for what the disk says, in `message` for the rest (else it is empty). */

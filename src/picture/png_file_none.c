@@ -24,6 +24,12 @@ bool png_file_read(const char *path, picture *p, char *message)
     return missing(message);
 }
 
+bool png_stream_read(FILE *file, const char *name, picture *p, char *message)
+{
+    (void)file;
+    return png_file_read(name, p, message);
+}
+
 bool png_file_write(const char *path, const picture *p, char *message)
 {
     (void)path;

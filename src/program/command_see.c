@@ -227,9 +227,10 @@ static int draw_heads(const seer *s, const see_request *r, const char *path, con
                               &v->picture.seen, s->session.pool);
     snprintf(title, sizeof title, "%.120s: %s, %.1f %%", path, s->names[v->order[0]],
              100.0 * v->shares[v->order[0]]);
-    if (code == EXIT_GO_ON && strcmp(r->scenes.heads, "-") == 0)
-        head_maps_print(&maps);
-    else if (code == EXIT_GO_ON && head_maps_write(&maps, r->scenes.heads, title) != EXIT_FINE)
+    const bool printed = strcmp(r->scenes.heads, "-") == 0;
+    if (code == EXIT_GO_ON &&
+        (printed ? head_maps_print(&maps) : head_maps_write(&maps, r->scenes.heads, title)) !=
+            EXIT_FINE)
         code = EXIT_FAILED;
     head_maps_free(&maps);
     return code;

@@ -17,7 +17,15 @@
 #include "program/args.h"
 #include "program/see_picture.h"
 
-enum { CELL = 112, GAP = 8, DEFS_SIDE = 64, LABEL = 64, TITLE = 40, NAME_BYTES = 48 };
+enum {
+    CELL = 112,
+    HALF_SIDE = 48,
+    GAP = 8,
+    DEFS_SIDE = 64,
+    LABEL = 64,
+    TITLE = 40,
+    NAME_BYTES = 48
+};
 
 /* --------------------------------------------------------------- weights ----- */
 
@@ -155,21 +163,21 @@ static void find_heats(const head_maps *m, int layer, int head, double *heats, i
         heats[n] /= counts[n] > 0 ? counts[n] : 1;
 }
 
-/* ------------------------------------------------------------------- PNG ----- */
+/* ---------------------------------------------------------------- pixels ----- */
 
 static uint8_t blend(uint8_t below, uint8_t above, double share)
 {
     return (uint8_t)((1.0 - share) * below + share * above + 0.5);
 }
 
-/* One head, CELL pixels a side: its colour covers the picture the more, the larger its share. */
+/* One head, `cell` pixels a side: its colour covers the picture the more, the larger its share. */
 static void put_cell(const head_maps *m, int layer, int head, picture *sheet, ptrdiff_t top,
-                     ptrdiff_t left, double *heats, int *counts)
+                     ptrdiff_t left, int cell, double *heats, int *counts)
 {
     find_heats(m, layer, head, heats, counts);
-    for (int y = 0; y < CELL; y++)
-        for (int x = 0; x < CELL; x++) {
-            const int row = y * m->side / CELL, column = x * m->side / CELL;
+    for (int y = 0; y < cell; y++)
+        for (int x = 0; x < cell; x++) {
+            const int row = y * m->side / cell, column = x * m->side / cell;
             const double heat = heats[row * m->side + column];
             const rgb below = see_picture_pixel(m->seen, row, column);
             const rgb above = color_scale(COLOR_ON_DARK, heat);
@@ -179,6 +187,8 @@ static void put_cell(const head_maps *m, int layer, int head, picture *sheet, pt
             to[2] = blend(below.b / 2, above.b, 0.8 * heat);
         }
 }
+
+/* ------------------------------------------------------------------- PNG ----- */
 
 static int write_png(const head_maps *m, const char *path)
 {
@@ -192,7 +202,7 @@ static int write_png(const head_maps *m, const char *path)
     for (int layer = 0; fine && layer < m->layers; layer++)
         for (int head = 0; head < m->count[layer]; head++)
             put_cell(m, layer, head, &sheet, GAP + layer * (CELL + GAP), GAP + head * (CELL + GAP),
-                     heats, counts);
+                     CELL, heats, counts);
     fine = fine && png_file_write(path, &sheet, message);
     if (!fine && *message != '\0')
         args_failed("%s", message);
@@ -296,17 +306,23 @@ static void print_patch(const terminal *t, double share)
     fputs("  ", stdout);
 }
 
-/* Heads [first, end) of a layer side by side. */
-static void print_heads(const head_maps *m, const terminal *t, int layer, int first, int end)
+/* The names of heads [first, end) of a layer, each over a head of so many columns. */
+static void print_names(const head_maps *m, int layer, int first, int end, int columns)
 {
     char title[NAME_BYTES];
     if (m->words != NULL && first == 0)
         printf("%s\n", m->words[layer]);
     for (int head = first; head < end; head++) {
         name_head(m, layer, head, title);
-        printf("%-*s", 2 * m->across + 2, title);
+        printf("%-*s", columns + 2, title);
     }
     putchar('\n');
+}
+
+/* Heads [first, end) of a layer side by side. */
+static void print_heads(const head_maps *m, const terminal *t, int layer, int first, int end)
+{
+    print_names(m, layer, first, end, 2 * m->across);
     for (int row = 0; row < m->across; row++) {
         for (int head = first; head < end; head++) {
             const float *const shares = shares_of(m, layer, head) + row * m->across;
@@ -319,12 +335,79 @@ static void print_heads(const head_maps *m, const terminal *t, int layer, int fi
     putchar('\n');
 }
 
-void head_maps_print(const head_maps *m)
+/* A line of a head: two pixels of its picture, one above the other, in each character. */
+static void print_halves(const terminal *t, const picture *p, ptrdiff_t row)
+{
+    for (ptrdiff_t n = 0; n < p->columns; n++) {
+        terminal_foreground(stdout, t, see_picture_pixel(p, row, n));
+        if (row + 1 < p->rows)
+            terminal_background(stdout, t, see_picture_pixel(p, row + 1, n));
+        fputs("\u2580", stdout);
+    }
+    terminal_plain(stdout, t);
+}
+
+/* The picture with a head over it, `side` pixels a side. NULL pixels: no memory. */
+static picture head_picture(const head_maps *m, int layer, int head, int side)
+{
+    const size_t pixels = (size_t)m->side * (size_t)m->side;
+    picture whole = picture_new(m->side, m->side, 3), small = {0};
+    double *const heats = malloc(pixels * sizeof *heats);
+    int *const counts = malloc(pixels * sizeof *counts);
+    if (whole.pixels != NULL && heats != NULL && counts != NULL) {
+        put_cell(m, layer, head, &whole, 0, 0, m->side, heats, counts);
+        small = picture_resize(&whole, side, side);
+    }
+    free(heats);
+    free(counts);
+    picture_free(&whole);
+    return small;
+}
+
+/* As print_heads(), over the picture. */
+static bool print_pictures(const head_maps *m, const terminal *t, int layer, int first, int end,
+                           int side)
+{
+    picture heads[TERMINAL_WIDTH_MAX];
+    bool fine = true;
+    for (int n = 0; n < end - first; n++) {
+        heads[n] = head_picture(m, layer, first + n, side);
+        fine = fine && heads[n].pixels != NULL;
+    }
+    if (fine)
+        print_names(m, layer, first, end, side);
+    for (int row = 0; fine && row < side; row += 2)
+        for (int n = 0; n < end - first; n++) {
+            print_halves(t, &heads[n], row);
+            fputs(n + 1 < end - first ? "  " : "\n", stdout);
+        }
+    if (fine)
+        putchar('\n');
+    for (int n = 0; n < end - first; n++)
+        picture_free(&heads[n]);
+    return fine;
+}
+
+/* The pixels a side of a head over the picture; 0 where the terminal cannot show them. */
+static int half_side(const head_maps *m, const terminal *t)
+{
+    const int side = m->side < HALF_SIDE ? m->side : HALF_SIDE;
+    return t->color == COLOR_NONE || !t->unicode ? 0 : side < t->width ? side : t->width;
+}
+
+int head_maps_print(const head_maps *m)
 {
     const terminal t = terminal_query(stdout);
-    const int wide = t.width / (2 * m->across + 2), fit = wide < 1 ? 1 : wide;
+    const int side = half_side(m, &t);
+    const int wide = t.width / ((side > 0 ? side : 2 * m->across) + 2);
+    const int fit = wide < 1 ? 1 : wide;
     for (int layer = 0; layer < m->layers; layer++)
-        for (int first = 0; first < m->count[layer]; first += fit)
-            print_heads(m, &t, layer, first,
-                        first + fit < m->count[layer] ? first + fit : m->count[layer]);
+        for (int first = 0; first < m->count[layer]; first += fit) {
+            const int end = first + fit < m->count[layer] ? first + fit : m->count[layer];
+            if (side == 0)
+                print_heads(m, &t, layer, first, end);
+            else if (!print_pictures(m, &t, layer, first, end, side))
+                return args_failed("out of memory for the pictures of heads");
+        }
+    return EXIT_FINE;
 }

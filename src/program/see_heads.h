@@ -32,8 +32,9 @@ int head_maps_count(head_maps *maps);
 void head_maps_free(head_maps *maps);
 
 /* Draws a row of pictures for every layer: to a file that ends in .png or .svg, or to standard
- * output. Both return EXIT_FINE or EXIT_FAILED after a message. */
+ * output, there with the picture below where the terminal has colours and the locale is a UTF-8
+ * one. Both return EXIT_FINE or EXIT_FAILED after a message. */
 int head_maps_write(const head_maps *maps, const char *path, const char *title);
-void head_maps_print(const head_maps *maps);
+int head_maps_print(const head_maps *maps);
 
 #endif

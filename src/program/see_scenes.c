@@ -92,9 +92,10 @@ int see_scenes_heads(const scene_session *s, const see_picture *p, float *weight
                       .words = names,
                       .heads_of_layer = c->heads};
     int code = head_maps_count(&maps);
-    if (code == EXIT_GO_ON && strcmp(s->request->heads, "-") == 0)
-        head_maps_print(&maps);
-    else if (code == EXIT_GO_ON && head_maps_write(&maps, s->request->heads, title) != EXIT_FINE)
+    const bool printed = strcmp(s->request->heads, "-") == 0;
+    if (code == EXIT_GO_ON &&
+        (printed ? head_maps_print(&maps) : head_maps_write(&maps, s->request->heads, title)) !=
+            EXIT_FINE)
         code = EXIT_FAILED;
     head_maps_free(&maps);
     return code;

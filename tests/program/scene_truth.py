@@ -61,4 +61,5 @@ def main() -> None:
     print(sum(agrees(folder, truth) for truth in truths), "pictures agree")
 
 
-main()
+if __name__ == "__main__":
+    main()

