@@ -5,7 +5,16 @@
 // en-fr with rounded weights.
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { dataOf, floats, startBrowser, text } from "./browser.mjs";
+import {
+    dataOf,
+    floats,
+    injectedRuns,
+    policyIn,
+    policyOf,
+    refusals,
+    startBrowser,
+    text,
+} from "./browser.mjs";
 import { check, equal, finish, near, test } from "./harness.mjs";
 
 const [playwrightPath, browserPath, folder] = process.argv.slice(2);
@@ -164,15 +173,13 @@ await test("rounded_weights_have_the_same_bits_too", async () => {
     await page.close();
 });
 
-await test("the_page_may_not_connect", async () => {
+await test("the_page_may_not_connect_or_run_other_scripts", async () => {
     const page = await open("lab");
-    const policy = await page.getAttribute('meta[http-equiv="Content-Security-Policy"]', "content");
-    equal(
-        policy,
-        "default-src 'none'; worker-src blob:; style-src 'unsafe-inline'; " +
-            "script-src 'unsafe-inline' 'wasm-unsafe-eval'; img-src data: blob:",
-        "the policy",
-    );
+    const html = readFileSync(join(folder, "lab.html"), "utf8");
+    const more = { resources: "worker-src blob:; ", scripts: "'wasm-unsafe-eval' " };
+    equal(await policyIn(page), policyOf(html, more), "the policy");
+    check(!(await injectedRuns(page)), "a script that is put into the page does not run");
+    equal(refusals(browser.problems), 2, "the browser says that it refused both");
     await page.close();
 });
 
