@@ -127,7 +127,9 @@ await test("weights_are_those_of_mha_show", () => {
     for (const { kind: name, layer, head, cells } of maps) {
         const kind = kindOf(name);
         const weights = floats(kind.weights[(layer - 1) * kind.heads + head - 1]);
-        cells.flat().forEach((cell, n) => near(weights[n], cell, 1e-6, `${name} ${layer}.${head}`));
+        cells
+            .flat()
+            .forEach((cell, n) => equal(Math.fround(cell), weights[n], `${name} ${layer}.${head}`));
     }
 });
 
