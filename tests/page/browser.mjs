@@ -104,16 +104,22 @@ async function transitionsEnd(page) {
     });
 }
 
-// What axe-core finds wrong with a page without some of its elements, as short texts.
-export async function axeProblems(page, toolsPath, ...without) {
+// A card of the wall has a name that says more than its letters and bars: one rule, and no other, is not
+// applied to cards.
+function isNamedCard(id, { html }) {
+    return id === "label-content-name-mismatch" && /^<button[^>]* id="card-\d+-\d+"/.test(html);
+}
+
+// What axe-core finds wrong with a page, as short texts.
+export async function axeProblems(page, toolsPath) {
     const axe = readFileSync(join(toolsPath, "node_modules/axe-core/axe.min.js"), "utf8");
     await transitionsEnd(page);
     await page.evaluate(axe);
-    const { violations } = await page.evaluate(
-        (exclude) => window.axe.run({ include: [["html"]], exclude }),
-        without.map((selector) => [selector]),
-    );
-    return violations.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 120)}`);
+    const { violations } = await page.evaluate(() => window.axe.run({ include: [["html"]] }));
+    return violations
+        .map(({ id, nodes }) => ({ id, nodes: nodes.filter((node) => !isNamedCard(id, node)) }))
+        .filter(({ nodes }) => nodes.length > 0)
+        .map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 120)}`);
 }
 
 // {open(path, hash, options), openAddress(address, hash, options) of a server, save(page, selector),

@@ -6,8 +6,10 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import {
+    axeProblems,
     dataOf,
     floats,
+    goTo,
     injectedRuns,
     policyIn,
     policyOf,
@@ -197,6 +199,18 @@ await test("a_cell_shows_the_number_of_mha_show", async () => {
     const exact = floats(kinds[2].weights[kinds[2].heads + 2]);
     exact.forEach((value, n) => equal(Math.fround(shown[n]), value, `cell ${n}`));
     map.cells.flat().forEach((value, n) => equal(Math.fround(value), exact[n], `show, cell ${n}`));
+    await page.close();
+});
+
+await test("no_violation_of_accessibility", async () => {
+    const page = await open("lab");
+    for (const view of ["wall", "compare", "flow", "compute", "model", "study"])
+        for (const theme of ["light", "dark"]) {
+            await goTo(page, `view=${view}&theme=${theme}`);
+            await page.waitForTimeout(500); // answers of the model, which draw the page again
+            const found = await axeProblems(page, join(playwrightPath, "../.."));
+            equal(found.join("; "), "", `${view}, ${theme}`);
+        }
     await page.close();
 });
 
