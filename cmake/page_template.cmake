@@ -6,6 +6,7 @@
 # it names in "<!-- modules: a.js b.js -->", in this order. A module imports and exports names; in
 # one script all see them, so these go: an import ends with its semicolon, "export " begins a line.
 # The script of a Worker, worker.js, is joined with js/host.mjs in the same way.
+# The policy of the page allows this script and no other, by its hash: "<!-- hash -->" in page.html.
 # The result is C: four strings, the page before its data and after it, the Worker's script, and our
 # own lecture.
 cmake_minimum_required(VERSION 3.22)
@@ -36,6 +37,33 @@ list(TRANSFORM modules PREPEND ${SOURCE}/)
 joined(script ${modules})
 joined(worker ${HOST} ${SOURCE}/worker.js)
 
+# base64_of(RESULT DIGITS): bytes in hexadecimal digits, six of which are four letters of base64.
+function(base64_of result digits)
+    set(letters ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
+    set(text "")
+    string(LENGTH "${digits}" count)
+    math(EXPR last "${count} - 1")
+    foreach(at RANGE 0 ${last} 6)
+        string(SUBSTRING "${digits}" ${at} 6 group)
+        string(LENGTH "${group}" size)
+        string(SUBSTRING "${group}0000" 0 6 group)
+        foreach(shift 18 12 6 0)
+            math(EXPR letter "(0x${group} >> ${shift}) & 63")
+            string(SUBSTRING ${letters} ${letter} 1 letter)
+            # Two digits, one byte, are two letters; two bytes are three.
+            math(EXPR bits "24 - ${shift} - 4 * ${size}")
+            if(bits GREATER_EQUAL 6)
+                set(letter "=")
+            endif()
+            string(APPEND text ${letter})
+        endforeach()
+    endforeach()
+    set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+string(SHA256 digest "\n${script}")
+base64_of(hash ${digest})
+string(REPLACE "<!-- hash -->" "'sha256-${hash}'" page "${page}")
 string(REPLACE "${marker}" "<script type=\"module\">\n${script}</script>" page "${page}")
 string(REPLACE "<!-- style -->" "<style>\n${style}</style>" page "${page}")
 

@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 
-enum { DIGITS = 6, DIGITS_EXACT = 17 };
+enum { DIGITS = 6, DIGITS_FLOAT = 9, DIGITS_EXACT = 17 };
 
 json json_begin(FILE *file)
 {
@@ -146,7 +146,7 @@ void json_numbers(json *j, const char *key, const float *values, int count)
     fputc('[', j->file);
     for (int n = 0; n < count; n++) {
         fputs(n > 0 ? ", " : "", j->file);
-        put_number(j->file, DIGITS, (double)values[n]);
+        put_number(j->file, DIGITS_FLOAT, (double)values[n]);
     }
     fputc(']', j->file);
 }

@@ -39,7 +39,7 @@ void json_number(json *j, const char *key, double value);
 /* The same with 17 digits, from which the same double is read. */
 void json_exact(json *j, const char *key, double value);
 
-/* An array of numbers on one line. */
+/* An array of numbers on one line, with nine digits, from which the same floats are read. */
 void json_numbers(json *j, const char *key, const float *values, int count);
 
 #endif

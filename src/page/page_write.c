@@ -104,7 +104,7 @@ void page_write_live(FILE *file, const void *live)
     static const insertion insertions[] = {
         {"<html", " data-live=\"worker\""},
         {"default-src 'none';", " worker-src blob:;"},
-        {"script-src 'unsafe-inline'", " 'wasm-unsafe-eval'"},
+        {"script-src", " 'wasm-unsafe-eval'"},
     };
     const page_live *const page = live;
     put_head(file, insertions, sizeof insertions / sizeof insertions[0], page->json_text);

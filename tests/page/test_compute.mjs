@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The view Compute in a real browser, and its data. Arguments: the folder of playwright-core and
 // axe-core, the browser, pages of a model of 2 layers with 4 heads (with the steps of layer 1, of
-// layer 2 with two sentences, and without), what "mha show --json" says of the first, and the address
-// of "mha serve", which is empty if there is no server.
+// layer 2 with two sentences, and without; of the sentence of the lecture notes), one of the laboratory
+// with that sentence, what "mha show --json" says of the first, and the address of "mha serve", which is
+// empty if there is no server.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import {
@@ -19,8 +20,8 @@ import {
 } from "./browser.mjs";
 import { check, equal, finish, near, test } from "./harness.mjs";
 
-const [toolsPath, browserPath, pagePath, secondPath, withoutPath, showPath, address] =
-    process.argv.slice(2);
+const [toolsPath, browserPath, pagePath, secondPath, withoutPath] = process.argv.slice(2);
+const [foxPath, labPath, showPath, address] = process.argv.slice(7);
 const { open, openAddress, problems, end } = await startBrowser(
     join(toolsPath, "node_modules/playwright-core"),
     browserPath,
@@ -126,7 +127,9 @@ await test("weights_are_those_of_mha_show", () => {
     for (const { kind: name, layer, head, cells } of maps) {
         const kind = kindOf(name);
         const weights = floats(kind.weights[(layer - 1) * kind.heads + head - 1]);
-        cells.flat().forEach((cell, n) => near(weights[n], cell, 1e-6, `${name} ${layer}.${head}`));
+        cells
+            .flat()
+            .forEach((cell, n) => equal(Math.fround(cell), weights[n], `${name} ${layer}.${head}`));
     }
 });
 
@@ -234,6 +237,66 @@ await test("some_heads_are_joined", async () => {
     await page.click("#heads-all");
     check(!(await hashOf(page)).includes("heads="), "all of them");
     await close(page);
+});
+
+// Whether the middle of an element is on the screen, with nothing before it.
+function isSeen(page, selector) {
+    return page.locator(selector).evaluate((element) => {
+        const { left, right, top, bottom } = element.getBoundingClientRect();
+        const first = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+        return top >= 0 && bottom <= window.innerHeight && element.contains(first);
+    });
+}
+
+// The outputs of some heads, joined and multiplied with W_O.
+function timesOutput(data, chosen) {
+    const { rows, heads } = stepsOf("encoder", data),
+        { heads: count, width } = kindOf("encoder", data),
+        { o } = matricesOf("encoder", data);
+    const concat = joined(numbers(heads), count, rows, width).map((x, place) =>
+        chosen.includes(1 + Math.floor((place % (count * width)) / width)) ? x : 0,
+    );
+    const none = Buffer.alloc(4 * o.outputs).toString("base64");
+    return { values: linear(concat, rows, { ...o, bias: none }), columns: o.outputs };
+}
+
+// The state that chapter 4 names, on pages of its sentence: of the laboratory, and of this test's model,
+// from a file and live. A window of height pixels has all of its figures.
+await test("the_joined_heads_of_the_lecture_notes_times_w_o", async () => {
+    const chapter = new URL("../../docs/course/04_multi_head.md", import.meta.url);
+    const [, state] = /`#(view=compute[^`]*&text=[^`]*)`/.exec(readFileSync(chapter, "utf8"));
+    const words = new URLSearchParams(state).get("text");
+    equal(words, "The quick brown fox jumps", "the sentence");
+    const dull = dataOf(foxPath),
+        laboratory = dataOf(labPath);
+    const pages = [
+        { page: await open(labPath, state), data: laboratory, height: 760 },
+        { page: await open(foxPath, state), data: dull, height: 1000 },
+    ];
+    if (address)
+        pages.push({ page: await openAddress(address, state), data: dull, height: 1000 });
+    for (const { page, data, height } of pages) {
+        const [{ source }] = data.sentences;
+        equal(source.slice(0, 5).join(" "), words.toLowerCase(), "the words");
+        await page.setViewportSize({ width: 1300, height });
+        await page.waitForSelector("#m-product");
+        await page.waitForFunction((title) => document.title.endsWith(title), words);
+        await page.locator("#explain").evaluate((it) => it.scrollIntoView({ block: "end" }));
+        for (const id of ["strip-1", "strip-2", "strip-3", "strip-4", "concat", "wo", "product"])
+            check(await isSeen(page, `#m-${id}`), `${id} is on the screen`);
+        for (const chosen of [
+            [1, 2, 3, 4],
+            [1, 3, 4],
+        ]) {
+            const { values, columns } = timesOutput(data, chosen);
+            const { value, all } = await explained(page, "product", 2, 1);
+            const terms = chosen.length * kindOf("encoder", data).width;
+            check(all.startsWith(`output[brown, 2] = \u03a3 of ${terms} products`), all);
+            near(value, values[2 * columns + 1], 1e-6, all);
+            if (chosen.length === 4) await page.click("#heads-2");
+        }
+        await close(page);
+    }
 });
 
 await test("what_a_page_does_not_have_is_said", async () => {

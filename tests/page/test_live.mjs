@@ -127,6 +127,21 @@ await test("a_head_is_closed_with_a_click", async () => {
     await page.close();
 });
 
+// Nothing but later words reads the last cross-attention.
+await test("closing_a_last_head_moves_no_other", async () => {
+    const page = await open("kind=cross&text=the+cat+sleeps");
+    await message(page, /All heads are enabled/);
+    await page.waitForFunction(() => document.title.includes("the cat sleeps"));
+    await page.click("#zero-2-1");
+    await message(page, /No other head moves\.$/);
+    const change = { kind: "cross", layer: 2, head: 1, change: "zero" };
+    const closed = await ask({ text: "the cat sleeps", changes: [change] });
+    const plain = await ask({ text: "the cat sleeps" });
+    for (const map of [0, 1, 3]) equal(moved(plain, closed, map), 0, `map ${map}`);
+    check(!(await text(page, "#live-message")).includes("Moved most"), "none is named");
+    await page.close();
+});
+
 // Of the cross head (layer 2, head 1): map 2, over the rows that have read the same words.
 function moved(plain, closed, map) {
     const [a, b] = [plain, closed].map((data) => data.sentences[0]);

@@ -5,7 +5,18 @@
 // en-fr with rounded weights.
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { dataOf, floats, startBrowser, text } from "./browser.mjs";
+import {
+    axeProblems,
+    dataOf,
+    floats,
+    goTo,
+    injectedRuns,
+    policyIn,
+    policyOf,
+    refusals,
+    startBrowser,
+    text,
+} from "./browser.mjs";
 import { check, equal, finish, near, test } from "./harness.mjs";
 
 const [playwrightPath, browserPath, folder] = process.argv.slice(2);
@@ -164,15 +175,13 @@ await test("rounded_weights_have_the_same_bits_too", async () => {
     await page.close();
 });
 
-await test("the_page_may_not_connect", async () => {
+await test("the_page_may_not_connect_or_run_other_scripts", async () => {
     const page = await open("lab");
-    const policy = await page.getAttribute('meta[http-equiv="Content-Security-Policy"]', "content");
-    equal(
-        policy,
-        "default-src 'none'; worker-src blob:; style-src 'unsafe-inline'; " +
-            "script-src 'unsafe-inline' 'wasm-unsafe-eval'; img-src data: blob:",
-        "the policy",
-    );
+    const html = readFileSync(join(folder, "lab.html"), "utf8");
+    const more = { resources: "worker-src blob:; ", scripts: "'wasm-unsafe-eval' " };
+    equal(await policyIn(page), policyOf(html, more), "the policy");
+    check(!(await injectedRuns(page)), "a script that is put into the page does not run");
+    equal(refusals(browser.problems), 2, "the browser says that it refused both");
     await page.close();
 });
 
@@ -189,7 +198,19 @@ await test("a_cell_shows_the_number_of_mha_show", async () => {
     const [{ kinds }] = dataOf(join(folder, "lab-static.html")).sentences;
     const exact = floats(kinds[2].weights[kinds[2].heads + 2]);
     exact.forEach((value, n) => equal(Math.fround(shown[n]), value, `cell ${n}`));
-    map.cells.flat().forEach((value, n) => equal(Number(exact[n].toPrecision(6)), value, "show"));
+    map.cells.flat().forEach((value, n) => equal(Math.fround(value), exact[n], `show, cell ${n}`));
+    await page.close();
+});
+
+await test("no_violation_of_accessibility", async () => {
+    const page = await open("lab");
+    for (const view of ["wall", "compare", "flow", "compute", "model", "study"])
+        for (const theme of ["light", "dark"]) {
+            await goTo(page, `view=${view}&theme=${theme}`);
+            await page.waitForTimeout(500); // answers of the model, which draw the page again
+            const found = await axeProblems(page, join(playwrightPath, "../.."));
+            equal(found.join("; "), "", `${view}, ${theme}`);
+        }
     await page.close();
 });
 

@@ -7,6 +7,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { dataOf, dataPlace, floats, focused, hashOf, startBrowser, text } from "./browser.mjs";
 import { check, equal, finish, near, test } from "./harness.mjs";
+import { visitViews } from "./nine_views.mjs";
 
 const [playwrightPath, browserPath, pagePath, twoPath, hostilePath, costPath, crossPath] =
     process.argv.slice(2);
@@ -46,7 +47,27 @@ async function cardNames(page) {
     return page.locator(".card-head > b").allTextContents();
 }
 
+// What a figure says under points of the mouse all over it, each text once.
+async function saidUnderMouse(page, id) {
+    await page.locator(`#${id}`).scrollIntoViewIfNeeded();
+    const box = await page.locator(`#${id}`).boundingBox();
+    const said = new Set();
+    for (let y = 0.04; y < 1; y += 0.09)
+        for (let x = 0.04; x < 1; x += 0.09) {
+            await page.mouse.move(box.x + x * box.width, box.y + y * box.height);
+            said.add(await text(page, `#${id}-value`));
+        }
+    return [...said];
+}
+
 // -------------------------------------------------------------- the tests -----
+
+for (const by of ["keys", "clicks"])
+    await test(`all_nine_views_by_${by}`, async () => {
+        const page = await open();
+        await visitViews(page, truth, by, check);
+        await close(page);
+    });
 
 await test("the_wall_has_every_head", async () => {
     const page = await open();
@@ -243,6 +264,34 @@ await test("two_heads_and_two_sentences_compared", async () => {
     await close(page);
 });
 
+await test("compare_by_mouse_and_by_keyboard", async () => {
+    const page = await open("view=compare&kind=cross&layer=1&head=2&other=0.cross.2.1");
+    const { columns } = kindOf("cross"),
+        [a, b] = [weightsOf("cross", 1, 2), weightsOf("cross", 2, 1)];
+    await page.click("#difference-table");
+    const names = (selector) => page.locator(`figure:has(#difference) ${selector}`).allTextContents();
+    const [rows, tops] = [await names("tbody th"), (await names("thead th")).slice(-columns)];
+    const cells = { first: a, second: b, difference: a.map((weight, n) => weight - b[n]) };
+    const agrees = (id, said) => {
+        const [, row, column, value] = /^(.*) \u2192 (.*): (\S+)/.exec(said) ?? [];
+        if (value === undefined) return false;
+        const wanted = cells[id][rows.indexOf(row) * columns + tops.indexOf(column)];
+        near(Number(value), wanted, 1e-6, `${id}: ${said}`);
+        return true;
+    };
+    for (const id of Object.keys(cells)) {
+        const met = (await saidUnderMouse(page, id)).filter((said) => agrees(id, said));
+        check(met.length > 20, `${id} by mouse: only ${met.length} cells`);
+        await page.focus(`#${id}`);
+        for (const key of ["ArrowRight", "ArrowDown", "ArrowRight"]) {
+            await page.keyboard.press(key);
+            const said = await text(page, `#${id}-value`);
+            check(agrees(id, said), `${id} by ${key}: ${said}`);
+        }
+    }
+    await close(page);
+});
+
 await test("alignment_and_rollout", async () => {
     const page = await open("view=align");
     equal(await page.locator("[id^=error-]").count(), 4, "an error rate for each cross head");
@@ -315,6 +364,15 @@ await test("the_flow_of_a_word", async () => {
         equal(/decoder\u2019s self-attention/.test(caption), kind === "cross", "of the decoder");
         const svg = (await save(page, "#flow-svg")).bytes.toString();
         check((svg.match(/<path/g) ?? []).length > cells.length, "bands in the SVG");
+        const met = (await saidUnderMouse(page, "flow"))
+            .map((said) => /^(.*) \((.*)\): (\S+) of/.exec(said))
+            .filter(Boolean);
+        check(met.length > 6, `${kind}: only ${met.length} words under the mouse`);
+        for (const [said, word, level, share] of met)
+            check(
+                levels.get(level).some((one) => one.word === word && Math.abs(one.share - share) < 1e-6),
+                `by mouse: ${said}`,
+            );
         await page.focus("#flow");
         await page.keyboard.press("ArrowDown");
         await page.keyboard.press("ArrowDown");

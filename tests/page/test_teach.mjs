@@ -4,14 +4,26 @@
 // the page, a page of a model of 2 layers with 4 heads, one with a lecture of three stops whose texts
 // are hostile, one of a sentence with an unknown word, and the address of "mha serve", which is empty
 // if there is no server.
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { axeProblems, dataOf, goTo, hashOf, overflow, startBrowser, text } from "./browser.mjs";
+import {
+    axeProblems,
+    dataOf,
+    goTo,
+    hashOf,
+    injectedRuns,
+    overflow,
+    policyIn,
+    policyOf,
+    refusals,
+    startBrowser,
+    text,
+} from "./browser.mjs";
 import { check, equal, finish, test } from "./harness.mjs";
 
 const [toolsPath, browserPath, webPath, pagePath, hostilePath, unknownPath, address] =
     process.argv.slice(2);
-const { open, openAddress, problems, end } = await startBrowser(
+const { open, openAddress, problems, scratch, end } = await startBrowser(
     join(toolsPath, "node_modules/playwright-core"),
     browserPath,
 );
@@ -81,6 +93,37 @@ await test("lectures_may_name_every_field_of_the_state", () => {
     const list = reader.slice(reader.indexOf("fields[] ="), reader.indexOf("};"));
     for (const name of names) check(list.includes(`"${name}"`), `page_lecture.c knows ${name}`);
     equal([...list.matchAll(/"[a-z]+"/g)].length, names.length, "and no other names");
+});
+
+// ----------------------------------------------------------------- policy -----
+
+await test("only_the_script_of_the_page_runs", async () => {
+    const html = readFileSync(pagePath, "utf8");
+    const page = await open(pagePath);
+    equal(await policyIn(page), policyOf(html), "the policy of a file");
+    check(!(await injectedRuns(page)), "a script that is put into it");
+    equal(refusals(problems), 2, "the browser says that it refused both");
+    await close(page);
+
+    const foreign = join(scratch, "foreign.html");
+    writeFileSync(foreign, html.replace("<header>", "<script>window.broken = 1</script><header>"));
+    const changed = await open(foreign);
+    equal(await changed.evaluate(() => window.broken), undefined, "a script in the file");
+    check((await changed.locator(".wall .card").count()) > 0, "the page's own does run");
+    equal(refusals(problems), 1, "the browser says that it refused it");
+    await close(changed);
+});
+
+await test("a_served_page_asks_its_server_and_runs_no_other_script", async () => {
+    if (!address) return;
+    const answer = await fetch(address);
+    equal(answer.headers.get("content-security-policy"), "frame-ancestors 'none'", "the header");
+    const page = await openAddress(address);
+    const wanted = policyOf(await answer.text(), { resources: "connect-src 'self'; " });
+    equal(await policyIn(page), wanted, "the policy of the page");
+    check(!(await injectedRuns(page)), "a script that is put into it");
+    equal(refusals(problems), 2, "the browser says that it refused both");
+    await close(page);
 });
 
 // ----------------------------------------------------------- first screen -----
@@ -172,8 +215,7 @@ await test("all_outlined_pairs_are_listed", async () => {
     await close(page);
 });
 
-// A card of the wall has a name that says more than its letters and bars.
-const violations = (page) => axeProblems(page, toolsPath, ".wall .card");
+const violations = (page) => axeProblems(page, toolsPath);
 
 await test("no_violation_of_accessibility", async () => {
     const page = await open(pagePath);
@@ -184,8 +226,10 @@ await test("no_violation_of_accessibility", async () => {
         "view=head&kind=cross&row=1&column=1",
         "view=compare",
         "view=align",
+        "view=flow",
         "view=flow&kind=cross",
         "view=study",
+        "view=study&kind=cross",
         "stop=1&view=compute",
     ])
         for (const theme of ["light", "dark"]) {

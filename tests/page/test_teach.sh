@@ -30,6 +30,8 @@ hostile='</script><script>window.broken=1</script><img src=x onerror="window.bro
 {
     "$mha" view -o page.html --to "notre tante sera paresseuse demain" "$text" &&
         "$mha" view -o second.html --layer 2 --study 0 "$text" "our black cat will be lazy" &&
+        "$mha" view -o fox.html --study 0 "The quick brown fox jumps" &&
+        "$mha" view --model lab -o lab.html --study 0 "The quick brown fox jumps" &&
         "$mha" view -o without.html --layer 0 --study 0 "$text" &&
         "$mha" view -o hostile.html --study 0 --lecture lecture.txt "$text" &&
         "$mha" view -o unknown.html --study 0 "our aunt will be zyx" &&
@@ -42,8 +44,8 @@ while [ ! -s address ] && kill -0 $server 2>/dev/null; do
 done
 grep -q "built without libmicrohttpd" serve.log || [ -s address ] ||
     give_up "no server: $(cat serve.log)"
-node "$here/test_compute.mjs" "$2" "$3" page.html second.html without.html show.json \
-    "$(cat address)"
+node "$here/test_compute.mjs" "$2" "$3" page.html second.html without.html fox.html \
+    lab.html show.json "$(cat address)"
 status=$?
 node "$here/test_teach.mjs" "$2" "$3" "$here/../../src/page/web" page.html hostile.html \
     unknown.html "$(cat address)" || status=1

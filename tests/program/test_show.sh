@@ -211,7 +211,7 @@ for kind in kinds:
             for j in range(columns):
                 a = w[(h * rows + i) * columns + j]
                 b = a * norms[h * columns + j]
-                if abs(raw[n]["cells"][i][j] - a) > 1e-5 * a: print(kind["name"], h, i, j)
+                if struct.unpack("<f", struct.pack("<f", raw[n]["cells"][i][j]))[0] != a: print(kind["name"], h, i, j)
                 if abs(norm[n]["cells"][i][j] - b) > 1e-5 * b: print("norm", kind["name"], h, i, j)
         n += 1
 if n != 10: print(n)
@@ -231,7 +231,7 @@ text = open(sys.argv[1], encoding="utf-8").read()
 j = json.load(open(sys.argv[2]))
 cells = [(int(x), int(y), float(v)) for x, y, v in
          re.findall(r"^  \\mhacell\{(\d+)\}\{(\d+)\}\{\d+\}\{([^}]*)\}$", text, re.M)]
-wanted = [(x, y, v) for m in j["maps"] for y, row in enumerate(m["cells"])
+wanted = [(x, y, float("%.6g" % v)) for m in j["maps"] for y, row in enumerate(m["cells"])
           for x, v in enumerate(row) if m["kind"] != "decoder" or x <= y]
 if cells != wanted: print("other numbers than JSON:", len(cells), len(wanted))
 plain = re.sub(r"\\[\\{}%]", "", re.sub(r"(?m)^%.*$", "", text))

@@ -26,6 +26,8 @@ const server = createServer(async (request, answer) => {
         answer.writeHead(404).end();
     }
 });
+const lines = (await readFile(join(folder, 'example.html'), 'utf8')).trimEnd().split('\n').length;
+check(lines <= 30, `the example has at most 30 lines: ${lines}`);
 await new Promise((done) => { server.listen(0, '127.0.0.1', done); });
 
 const { chromium } = await import(pathToFileURL(join(playwright, 'index.mjs')));

@@ -2,6 +2,7 @@
 // node --expose-gc test_package.mjs MODEL: the package as a user has it. Attention is compared with
 // loops in double precision.
 import { readFileSync } from 'node:fs';
+import * as library from 'libmha';
 import { Layer, MhaError, Model, Tokenizer, attention } from 'libmha';
 
 const modelFolder = process.argv[2];
@@ -34,6 +35,37 @@ async function fails(code, body) {
     }
     throw new Error(`${code} was expected`);
 }
+
+// What index.d.ts declares: the names of exported values, and of each class those of its members.
+function declarations() {
+    const types = readFileSync(new URL(import.meta.resolve('libmha').replace(/[^/]*$/, 'index.d.ts')), 'utf8');
+    const classes = new Map();
+    for (const [, name, body] of types.matchAll(/^export class (\w+)[^{]*\{\n(.*?)^\}/gms))
+        classes.set(name, [...body.matchAll(/^    (static |readonly |)(\w+)(?=[(:])/gm)].map(([, kind, member]) =>
+            ({ kind: kind.trim(), member })));
+    const values = [...types.matchAll(/^export (?:declare )?(?:function|const) (\w+)/gm)].map(([, name]) => name);
+    return { classes, values };
+}
+
+const without = (names, ...left) => names.filter((name) => !left.includes(name)).sort().join(' ');
+
+await test('every export is declared, and every declaration is there', () => {
+    const { classes, values } = declarations();
+    check(without(Object.keys(library)) === without([...classes.keys(), ...values]),
+          `${Object.keys(library)} but ${[...classes.keys(), ...values]}`);
+    for (const [name, members] of classes) {
+        const own = Object.getOwnPropertyNames(library[name].prototype);
+        const declared = (kind) => members.filter((one) => one.kind === kind).map(({ member }) => member);
+        const isMethod = (member) =>
+            Object.getOwnPropertyDescriptor(library[name].prototype, member).value !== undefined;
+        const [methods, getters] = [own.filter(isMethod), own.filter((member) => !isMethod(member))];
+        check(without(methods, 'constructor') === without(declared('')), `methods of ${name}: ${methods}`);
+        check(without(getters, 'pointer').split(' ').every((member) => !member || declared('readonly').includes(member)),
+              `getters of ${name}: ${getters}`);
+        check(without(Object.getOwnPropertyNames(library[name]), 'length', 'name', 'prototype', 'stackTraceLimit',
+                      'captureStackTrace') === without(declared('static')), `static functions of ${name}`);
+    }
+});
 
 function random(count, seed) {
     let s = seed;

@@ -187,7 +187,8 @@ function roomFor(m, equation, width) {
         );
         const wide =
             matrices.length - others.filter(({ columns }) => columns <= WIDE_COLUMNS).length;
-        return Math.max(240, (width - 44 * others.length - taken) / wide);
+        const signs = equation.filter((part) => typeof part === "string").length;
+        return Math.max(240, (width - 46 * signs - taken) / wide);
     }
     return others.some(({ columns }) => columns > WIDE_COLUMNS)
         ? narrowRoom(m)

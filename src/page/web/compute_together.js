@@ -31,10 +31,9 @@ function joinedMatrix(t) {
     );
 }
 
-export function joinStep(t) {
-    const joined = joinedMatrix(t),
-        most = largestSize(joined.rows, joined.columns, joined.value); // colours of all strips
-    const strips = t.chosen.flatMap((number, n) => {
+// The outputs of the chosen heads one beside the other; most: the value of the strongest colour.
+function stripsOf(t, most) {
+    return t.chosen.flatMap((number, n) => {
         const strip = given(
             `strip-${number}`,
             `head ${number}`,
@@ -56,6 +55,57 @@ export function joinStep(t) {
         });
         return n === 0 ? [strip] : ["|", strip];
     });
+}
+
+const HEIGHT_BESIDE = 150; // of W_O where strips are above it, so that a window has all of them
+
+// The rows of W_O that read the chosen heads; null: the page does not have it.
+function chosenRows(t, more = {}) {
+    const { o } = t.c.linear;
+    if (!o) return null;
+    const column = (j) => (t.chosen[Math.floor(j / t.D)] - 1) * t.D + (j % t.D);
+    return given(
+        "wo",
+        "W_O",
+        t.chosen.length * t.D,
+        o.outputs,
+        (j, n) => o.weight[n * o.inputs + column(j)],
+        more,
+    );
+}
+
+// The joined rows times the rows of W_O that read them, computed here in double precision: what the
+// chosen heads add to the output.
+function productOf(t) {
+    const values = Float64Array.from({ length: t.c.rows * t.E }, (_, place) =>
+        outputParts(t, Math.floor(place / t.E), place % t.E).terms.reduce(
+            (sum, [a, b]) => sum + a * b,
+            0,
+        ),
+    );
+    const product = given("product", "output", t.c.rows, t.E, at(values, t.E), {
+        rowWords: t.rowWords,
+        computed: true,
+    });
+    product.explain = (i, n) => ({
+        ...explainProduct(
+            "output",
+            place(product, i, n),
+            outputParts(t, i, n).terms,
+            null,
+            product.value(i, n),
+            { concat: { row: i }, wo: { column: n } },
+        ),
+        computed: true,
+    });
+    return product;
+}
+
+export function joinStep(t) {
+    const joined = joinedMatrix(t),
+        most = largestSize(joined.rows, joined.columns, joined.value), // colours of all strips
+        weight = chosenRows(t, { tall: HEIGHT_BESIDE }),
+        count = t.chosen.length;
     joined.explain = (i, j) => ({
         lines: [
             `column ${j + 1} is number ${(j % t.D) + 1} of head ${t.chosen[Math.floor(j / t.D)]}, for ${t.rowWords[i]}`,
@@ -65,10 +115,19 @@ export function joinStep(t) {
     });
     return {
         name: "join",
-        title: "The heads\u2019 outputs, joined",
-        text: `Each head has written ${t.D} numbers about every word. They are put side by side: ${t.chosen.length} strips of ${t.D} make rows of ${t.chosen.length * t.D}. Nothing is computed here.`,
-        formula: "Concat(head_1, \u2026, head_h)",
-        equations: [strips, ["=", joined]],
+        title: weight
+            ? "The heads\u2019 outputs, joined and multiplied with W_O"
+            : "The heads\u2019 outputs, joined",
+        text:
+            `Each head has written ${t.D} numbers about every word. They are put side by side, which computes nothing: ${count} strips of ${t.D} make rows of ${count * t.D}.` +
+            (weight
+                ? ` W_O mixes them: each number of the output is a sum over the whole joined row. The next step adds ${count < t.H ? "the other heads and " : ""}the bias.`
+                : ""),
+        formula: `Concat(head_1, \u2026, head_h)${weight ? " W_O" : ""}`,
+        equations: [
+            stripsOf(t, most),
+            weight ? ["=", joined, "\u00d7", weight, "=", productOf(t)] : ["=", joined],
+        ],
     };
 }
 
@@ -102,16 +161,7 @@ export function outputStep(t) {
     const { c, chosen } = t;
     const joined = joinedMatrix(t);
     const o = c.linear.o;
-    const weight = o
-        ? given(
-              "wo",
-              "W_O",
-              chosen.length * t.D,
-              o.outputs,
-              (j, n) =>
-                  o.weight[n * o.inputs + (chosen[Math.floor(j / t.D)] - 1) * t.D + (j % t.D)],
-          )
-        : absent("W_O", chosen.length * t.D, t.E);
+    const weight = chosenRows(t) ?? absent("W_O", chosen.length * t.D, t.E);
     const values = c.added ?? (o && computedOutput(t));
     const added =
         values && given("added", "output", c.rows, t.E, at(values, t.E), { rowWords: t.rowWords });

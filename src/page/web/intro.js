@@ -16,6 +16,7 @@ const LABORATORY_CHIPS = [
     "the girl saw her mother",
     "does the old king sing ?",
     "i bought the red apples",
+    "the quick brown fox jumps",
 ];
 const ENGLISH_CHIPS = [
     "The cat that I saw yesterday ran away.",

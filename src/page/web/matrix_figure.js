@@ -26,7 +26,7 @@ function cellSizes(m, room, left) {
     if (m.cell) return { width: m.cell, height: m.cell };
     const tall = m.rows > TALL;
     const width = Math.min(tall ? 9 : 34, Math.max(1.5, (room - left) / m.columns));
-    const height = tall ? Math.min(5, Math.max(1, 250 / m.rows)) : 19;
+    const height = tall ? Math.min(5, Math.max(1, (m.tall ?? 250) / m.rows)) : 19;
     return { width: width > 6 ? Math.floor(width) : width, height };
 }
 
@@ -45,8 +45,8 @@ export function cellText(value) {
 }
 
 // m: {id, name, rows, columns, value(i, j), rowWords, columnWords, weights: from 0 to 1, hidden(i, j),
-// cell: the width and height of a cell, bands: columns of a head, colors: of the bands, chosen: {from,
-// to} of columns, summary, describe}.
+// cell: the width and height of a cell, tall: the height of many rows, bands: columns of a head,
+// colors: of the bands, chosen: {from, to} of columns, summary, describe}.
 // lit(): what is marked: {row, column}. room: pixels.
 export function matrixFigure(m, room, lit) {
     const worded = m.rowWords && m.rows <= TALL;
