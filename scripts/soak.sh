@@ -3,7 +3,8 @@
 #
 # soak.sh [PERCENT]: the tests that take long. Every test program with twenty times the random
 # cases, exp() over every float, 10,000 random configurations against the float64 oracle, a million
-# calls from sixteen threads, all of this for every instruction set of this CPU; RISC-V and IBM Z under
+# calls from sixteen threads, all of this for every instruction set of this CPU; 500 random problems
+# and 250 of RING over 1, 2, 3, 4, 5 and 8 ranks, with every MPI that is here; RISC-V and IBM Z under
 # qemu-user; fuzzing, ten minutes per target; an hour of "mha serve" with a thousand clients.
 #
 # Stops at the first failure; the last line counts passed, failed, skipped. A soak that was stopped
@@ -84,6 +85,20 @@ for isa in "${isas[@]}"; do
         part "$isa $name" env MHA_ISA="$isa" MHA_TEST_EFFORT="$effort" "build/tests/$name"
     done
 done
+
+# Other seeds than those of scripts/test.sh, and others with every MPI.
+seeds=100
+for mpi in openmpi mpich mpi; do
+    if [ ! -x "build/tests/mpi-$mpi/mpi_laws" ]; then
+        continue
+    fi
+    for ranks in 1 2 3 4 5 8; do
+        part "$mpi $((5 * percent)) random problems on $ranks ranks" tests/mpi/mpi_job.sh "$mpi" $ranks \
+            36000 "build/tests/mpi-$mpi/mpi_laws" $((5 * percent)) $((seeds + ranks))
+    done
+    seeds=$((seeds + 10))
+done
+[ $seeds -gt 100 ] || skip "random problems over ranks: no MPI"
 
 for machine in riscv64 s390x; do
     part "$machine" scripts/test.sh $machine

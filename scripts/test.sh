@@ -281,26 +281,30 @@ mpi_sanitized() {
     done
 }
 
-# Random problems on every number of ranks, 45 each and half as many of RING; then everything else
-# on three.
+# Random problems on every number of ranks, 42 each and half as many of RING, of other seeds with every MPI:
+# 504 different ones with two. Then everything else.
 part_mpi() {
-    local mpi ranks found=""
+    local mpi ranks found="" seeds=0
     for mpi in openmpi mpich mpi; do
         [ -d "build/tests/mpi-$mpi" ] || continue
         found+=" $mpi"
         for ranks in 1 2 3 4 5 8; do
-            mpi_job laws "$mpi" $ranks mpi_laws 45 $ranks
+            mpi_job laws "$mpi" $ranks mpi_laws 42 $((seeds + ranks))
         done
+        seeds=$((seeds + 10))
         job mpi "program-$mpi" tests/mpi/mpi_program.sh "build/mha-mpi-$mpi" "$mpi" \
             build/examples/15_many_machines
         job mpi "train-$mpi" tests/mpi/mpi_train.sh build/mha "build/mha-mpi-$mpi" "$mpi"
         job mpi "hosts-$mpi" tests/mpi/mpi_hosts.sh "build/tests/mpi-$mpi" "build/mha-mpi-$mpi" "$mpi"
-        mpi_job cache "$mpi" 1 mpi_cache
-        mpi_job cache "$mpi" 4 mpi_cache
-        mpi_job layer "$mpi" 1 mpi_layer
-        mpi_job layer "$mpi" 3 mpi_layer
-        mpi_job sums "$mpi" 3 mpi_sums
-        mpi_job sums "$mpi" 5 mpi_sums
+        for ranks in 1 2 3 4; do
+            mpi_job cache "$mpi" $ranks mpi_cache
+        done
+        for ranks in 1 2 3; do
+            mpi_job layer "$mpi" $ranks mpi_layer
+        done
+        for ranks in 2 3 5; do
+            mpi_job sums "$mpi" $ranks mpi_sums
+        done
         mpi_job weights "$mpi" 4 mpi_weights
         mpi_job counts "$mpi" 1 mpi_counts
         mpi_job counts "$mpi" 4 mpi_counts

@@ -45,6 +45,22 @@ with_mpi() {
             OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$stage/mpi-$1"
 }
 
+# The same by CMake's component of that MPI.
+cmake_mpi() {
+    cmake -S "$root/tests/consumer/mpi" -B "$stage/build-$1" -DMPI="$1" -DCMAKE_C_COMPILER="mpicc.$1" \
+        -DCMAKE_PREFIX_PATH="$prefix" && cmake --build "$stage/build-$1" || return
+    local program
+    for program in consumer_mpi consumer_mpi_static; do
+        OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "$stage/build-$1/$program" || return
+    done
+}
+
+# A component for an MPI that libmha was not built with is not found, which is said.
+cmake_has_no_other_mpi() {
+    ! cmake -S "$root/tests/consumer/mpi" -B "$stage/build-other" -DMPI=other -DCMAKE_PREFIX_PATH="$prefix" \
+        >"$stage/other.log" 2>&1 && grep -q 'without the component "mpi-other"' "$stage/other.log"
+}
+
 # What programs are compiled with is the folder of our headers, and nothing of other libraries.
 cflags_are_our_own() {
     ! pkg-config --cflags libmha_model | tr ' ' '\n' | grep -v -e '^-I' -e '^$'
@@ -73,7 +89,12 @@ check pkg_config_model_cpp with_pkg_config model_cpp "g++ -x c++" consumer_model
 check pkg_config_static with_pkg_config_static static gcc consumer.c
 check pkg_config_model_static with_pkg_config_static model_static gcc consumer_model.c libmha_model
 for mpi in openmpi mpich; do
-    [ ! -e "$build/libmha_mpi-$mpi.so" ] || check "pkg_config_mpi_$mpi" with_mpi $mpi
+    [ -e "$build/libmha_mpi-$mpi.so" ] || continue
+    check "pkg_config_mpi_$mpi" with_mpi $mpi
+    check "cmake_mpi_$mpi" cmake_mpi $mpi
+    check "manual_page_mpi_$mpi" grep -qx ".so man1/mha-mpi.1" "$prefix/share/man/man1/mha-mpi-$mpi.1"
+    check "manual_page_mpi_target" test -e "$prefix/share/man/man1/mha-mpi.1"
 done
+check cmake_has_no_other_mpi cmake_has_no_other_mpi
 check cflags_are_our_own cflags_are_our_own
 finish

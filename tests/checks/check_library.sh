@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # check_library.sh BUILD: each shared library has the functions of its header, all of them; libmha
 # needs libc and nothing else, libmha_model the libraries of its README besides; baseline files run on
-# any CPU of the family; the static libmha_model defines no other names. For release builds.
+# any CPU of the family; the static libmha_model defines no other names; MPI is known to libmha_mpi
+# alone. For release builds.
 set -u
 build=$1
 root=$(dirname "$0")/../..
@@ -35,6 +36,18 @@ needs_libc_only() {
     ! readelf -d "$library" | grep NEEDED | grep -vE '\[(libc|libm|libpthread|ld-linux.*)\.so\.[0-9]+\]'
 }
 
+# No library of MPI is loaded, and no name of it is used, in the program and both libraries.
+knows_no_mpi() {
+    local file
+    for file in "$build/mha" "$library" "$build/libmha_model.so"; do
+        ! readelf -d "$file" | grep -E 'NEEDED.*\[lib(mpi|mpich|open-rte|open-pal|pmpi)' || return
+        ! nm -D --undefined-only "$file" | grep -iE ' p?mpi_|mha_mpi_|ompi_' || return
+    done
+    for file in "$build/libmha.a" "$build/libmha_model.a"; do
+        ! nm "$file" 2>/dev/null | grep -iE ' p?mpi_|mha_mpi_|ompi_' || return
+    done
+}
+
 soname_is_the_major_version() {
     readelf -d "$library" | grep -q 'SONAME.*\[libmha\.so\.0\]'
 }
@@ -56,6 +69,7 @@ check model_exports_are_the_header exports_are_the_header "$build/libmha_model.s
 check model_needs_few_libraries model_needs_few_libraries
 check static_model_defines_its_header static_model_defines_its_header
 check needs_libc_only needs_libc_only
+check knows_no_mpi knows_no_mpi
 check soname_is_the_major_version soname_is_the_major_version
 check has_no_executable_stack has_no_executable_stack
 check baseline_has_no_avx baseline_has_no_avx

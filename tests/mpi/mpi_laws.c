@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * mpi_laws COUNT [SEED]: random problems, layouts and schemes. GATHER, ALL_TO_ALL and GRID have the
- * bits of one call, forward and backward, and send the bytes that their plan says; some messages
- * are very short.
+ * bits of one call, forward and backward; RING has the same bits on any number of ranks. Some
+ * messages are very short. (What is sent is counted by mpi_counts.)
  */
 #include "mpi/mpi_test.h"
 
