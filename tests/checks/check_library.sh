@@ -23,7 +23,7 @@ exports_are_the_header() { # LIBRARY HEADER
 
 model_needs_few_libraries() {
     ! readelf -d "$build/libmha_model.so" | grep NEEDED |
-        grep -vE '\[(libmha|libpcre2-8|libutf8proc|libc|libm|libpthread|ld-linux.*)\.so\.[0-9]+\]'
+        grep -vE '\[(libmha|libpcre2-8|libutf8proc|libc|libm|libpthread|ld-linux.*)\.so\.[0-9.]+\]'
 }
 
 static_model_defines_its_header() {
@@ -32,11 +32,11 @@ static_model_defines_its_header() {
 }
 
 needs_libc_only() {
-    ! readelf -d "$library" | grep NEEDED | grep -vE '\[(libc|libm|libpthread|ld-linux.*)\.so\.[0-9]+\]'
+    ! readelf -d "$library" | grep NEEDED | grep -vE '\[(libc|libm|libpthread|ld-linux.*)\.so\.[0-9.]+\]'
 }
 
-soname_is_the_major_version() {
-    readelf -d "$library" | grep -q 'SONAME.*\[libmha\.so\.0\]'
+soname_is_the_interface_version() {
+    readelf -d "$library" | grep -q 'SONAME.*\[libmha\.so\.0\.1\]'
 }
 
 has_no_executable_stack() {
@@ -56,7 +56,7 @@ check model_exports_are_the_header exports_are_the_header "$build/libmha_model.s
 check model_needs_few_libraries model_needs_few_libraries
 check static_model_defines_its_header static_model_defines_its_header
 check needs_libc_only needs_libc_only
-check soname_is_the_major_version soname_is_the_major_version
+check soname_is_the_interface_version soname_is_the_interface_version
 check has_no_executable_stack has_no_executable_stack
 check baseline_has_no_avx baseline_has_no_avx
 finish
