@@ -136,7 +136,7 @@ endforeach()
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/mha)
 configure_package_config_file(cmake/mha-config.cmake.in mha-config.cmake
                               INSTALL_DESTINATION ${package_dir})
-write_basic_package_version_file(mha-config-version.cmake COMPATIBILITY SameMinorVersion)
+write_basic_package_version_file(mha-config-version.cmake COMPATIBILITY ${MHA_INTERFACE_COMPATIBILITY})
 install(FILES ${PROJECT_BINARY_DIR}/mha-config.cmake ${PROJECT_BINARY_DIR}/mha-config-version.cmake
         DESTINATION ${package_dir})
 install(EXPORT mha-targets NAMESPACE mha:: DESTINATION ${package_dir})

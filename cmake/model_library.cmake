@@ -29,7 +29,7 @@ finish_model_library(mha_model_shared mha)
 target_link_libraries(mha_model_shared PRIVATE mha_format mha_base ${MHA_TEXT_ARCHIVES})
 # A program that calls libmha_model alone does not name libmha, so libmha_model finds it beside itself.
 set_target_properties(mha_model_shared PROPERTIES EXPORT_NAME mha_model VERSION ${PROJECT_VERSION}
-                      SOVERSION ${PROJECT_VERSION_MAJOR} INSTALL_RPATH $ORIGIN)
+                      SOVERSION ${MHA_INTERFACE_VERSION} INSTALL_RPATH $ORIGIN)
 limit_exports(mha_model_shared ${PROJECT_SOURCE_DIR}/cmake/libmha_model.map
               ${PROJECT_SOURCE_DIR}/include/mha/mha_model.h)
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 #
-# deb.sh [FOLDER]: the Debian packages of the last commit, in build/deb or the folder: libmha0,
-# libmha-model0, libmha-dev, mha, mha-data and python3-mha, checked by lintian. packaging/debian
+# deb.sh [FOLDER]: the Debian packages of the last commit, in build/deb or the folder: libmha0.1,
+# libmha-model0.1, libmha-dev, mha, mha-data and python3-mha, checked by lintian. packaging/debian
 # describes them; its changelog is written here, since the version stands in the header alone.
 set -eu
 cd "$(dirname "$0")/.."

@@ -25,6 +25,7 @@ packages="
     test   clang-format            clang-format
     test   libclang-rt-14-dev      /usr/lib/llvm-*/lib/clang/*/lib/linux
     test   valgrind                valgrind
+    test   strace                  strace
     test   gcc-aarch64-linux-gnu   aarch64-linux-gnu-gcc
     test   libc6-dev-arm64-cross   /usr/aarch64-linux-gnu/include/stdio.h
     test   qemu-user               qemu-aarch64

@@ -9,7 +9,8 @@
 #   docs       the examples run; README, manual and course agree with them; the site has no broken link
 #   consumer   programs built against the installed library, in C and C++, or with the
 #              amalgamation; releases, uninstalling
-#   symbols    what the shared library exports, imports and keeps
+#   symbols    what the shared library exports, imports and keeps; the headers in every standard of C and C++;
+#              what programs that were compiled before rely on
 #   mpi        libmha_mpi on 1 to 8 ranks, with every MPI that is here
 #   cli        the program mha
 #   view       the page of "mha view" and "mha serve": its numbers in node, the whole of it in a
@@ -255,6 +256,12 @@ part_symbols() {
     job symbols check_library tests/checks/check_library.sh build
     job symbols check_symbols tests/checks/check_symbols.sh build
     job symbols check_hardening tests/checks/check_hardening.sh build
+    job symbols check_headers tests/checks/check_headers.sh
+    if command -v python3 >/dev/null; then
+        job symbols check_abi tests/checks/check_abi.sh build
+    else
+        skip symbols "no python3"
+    fi
 }
 
 # mpi_job NAME MPI RANKS PROGRAM [ARGUMENT...]: a program of several ranks.

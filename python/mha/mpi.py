@@ -184,7 +184,7 @@ def _find_library() -> str:
     from mpi4py import MPI
 
     name = "openmpi" if MPI.get_vendor()[0] == "Open MPI" else "mpich"
-    return f"libmha_mpi-{name}.so.0"
+    return f"libmha_mpi-{name}.so.0.1"
 
 
 def _load(path: str) -> ctypes.CDLL:

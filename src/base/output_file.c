@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/leftover_files.h"
 #include "base/replace_file.h"
 
 typedef struct new_file {
@@ -68,6 +69,7 @@ bool output_file_write(const char *path, void (*write)(FILE *file, const void *a
 bool output_file_check(const char *path)
 {
     new_file file;
+    leftover_files_remove(path);
     const int error = begin(&file, path);
     if (error == 0) {
         close(file.fd);

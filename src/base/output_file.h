@@ -12,7 +12,8 @@ bool output_file_write(const char *path, void (*write)(FILE *file, const void *a
                        const void *arg);
 
 /* Whether a file at `path` could be written; an existing one is not changed. False after a message
- * on stderr. */
+ * on stderr. Commands call this when they start: it also removes what an earlier process left of a
+ * file that it was writing there when it was killed. */
 bool output_file_check(const char *path);
 
 #endif

@@ -9,8 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/exchange_paths.h"
 
 /* What a walk through a folder does with each entry; `depth` is 0 for those of the folder itself.
  * Returns an error, which ends the walk. */
@@ -55,9 +58,9 @@ static int walk(int fd, int depth, visit_entry visit, void *context)
     return error;
 }
 
-static int walk_path(const char *path, visit_entry visit, void *context)
+static int walk_path(int parent, const char *path, visit_entry visit, void *context)
 {
-    const int fd = openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    const int fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return fd < 0 ? errno : walk(fd, 0, visit, context);
 }
 
@@ -70,7 +73,7 @@ static int remove_entry(int folder, const char *name, bool is_folder, int depth,
 
 static int remove_folder(const char *path)
 {
-    const int error = walk_path(path, remove_entry, NULL);
+    const int error = walk_path(AT_FDCWD, path, remove_entry, NULL);
     return error ? error : rmdir(path) == 0 ? 0 : errno;
 }
 
@@ -101,7 +104,7 @@ static int check_place(const char *path, const char *mark, bool *is_free)
     if (!S_ISDIR(about.st_mode))
         return mark ? ENOTDIR : EEXIST;
     folder_content content = {.mark = mark, .is_empty = true};
-    const int error = walk_path(path, look_at, &content);
+    const int error = walk_path(AT_FDCWD, path, look_at, &content);
     *is_free = !error && content.is_empty;
     if (*is_free)
         return 0;
@@ -112,16 +115,39 @@ static int check_place(const char *path, const char *mark, bool *is_free)
 
 /* --------------------------------------------------------------- interface ----- */
 
-int mhai_folder_open_new(const char *path, const char *mark, char *name, size_t size)
+/*
+ * Opens and locks a folder that was just made. EEXIST if another process took it for a leftover and
+ * has removed it or is about to.
+ */
+static int hold_new(const char *name, int *held)
+{
+    struct stat open_folder, named;
+    const int fd = open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    *held = -1;
+    if (fd < 0)
+        return errno == ENOENT ? EEXIST : 0;
+    const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+    const bool taken = !locked && errno == EWOULDBLOCK;
+    const bool gone = fstat(fd, &open_folder) != 0 || stat(name, &named) != 0 ||
+                      open_folder.st_ino != named.st_ino;
+    if (locked && !gone)
+        *held = fd;
+    else
+        close(fd);
+    return taken || (locked && gone) ? EEXIST : 0;
+}
+
+int mhai_folder_open_new(const char *path, const char *mark, char *name, size_t size, int *held)
 {
     bool is_free;
     int error = check_place(path, mark, &is_free);
+    *held = -1;
     if (error)
         return error;
     error = EEXIST; /* a folder with this name may be left over from another process */
     for (int attempt = 0; attempt < 100 && error == EEXIST; attempt++) {
         snprintf(name, size, "%s.%ld-%d.tmp", path, (long)getpid(), attempt);
-        error = mkdir(name, 0777) == 0 ? 0 : errno;
+        error = mkdir(name, 0777) == 0 ? hold_new(name, held) : errno;
     }
     return error;
 }
@@ -136,8 +162,9 @@ static int sync_folder(const char *name)
     return error;
 }
 
-/* Moves the old folder out of the way, so that the new one can take its name. */
-static int exchange(const char *name, const char *path)
+/* Moves the old folder out of the way, so that the new one can take its name. If the process dies
+ * in between, leftover_files.c gives the old one its name back. */
+static int exchange_in_steps(const char *name, const char *path)
 {
     const size_t size = strlen(path) + MHAI_FOLDER_SUFFIX;
     char *const old = malloc(size);
@@ -155,7 +182,16 @@ static int exchange(const char *name, const char *path)
     return error;
 }
 
-int mhai_folder_finish_new(const char *name, const char *path, const char *mark, int error)
+static int exchange(const char *name, const char *path)
+{
+    const int error = mhai_paths_exchange(name, path);
+    if (!error)
+        remove_folder(name); /* which is the old one now, whether or not this succeeds */
+    return error == ENOSYS || error == EINVAL ? exchange_in_steps(name, path) : error;
+}
+
+int mhai_folder_finish_new(int held, const char *name, const char *path, const char *mark,
+                           int error)
 {
     bool is_free = true;
     if (!error)
@@ -166,5 +202,16 @@ int mhai_folder_finish_new(const char *name, const char *path, const char *mark,
         error = !is_free ? exchange(name, path) : rename(name, path) == 0 ? 0 : errno;
     if (error)
         remove_folder(name);
+    if (held >= 0)
+        close(held);
     return error;
+}
+
+int mhai_folder_remove_at(int folder, const char *name)
+{
+    folder_content content = {.mark = NULL};
+    int error = walk_path(folder, name, look_at, &content);
+    if (!error)
+        error = walk_path(folder, name, remove_entry, NULL);
+    return error ? error : unlinkat(folder, name, AT_REMOVEDIR) == 0 ? 0 : errno;
 }

@@ -13,7 +13,8 @@ enum { MHAI_FOLDER_SUFFIX = 64 }; /* bytes that a temporary name may be longer t
 
 /*
  * Makes an empty folder next to `path`, which must not end with "/". Its name is stored in
- * name[size].
+ * name[size], and in *held a descriptor that locks it as long as this process lives, by which
+ * leftover_files.c knows that it is in use; -1 where folders cannot be locked.
  *
  *      EEXIST      there is something at `path`, and `mark` is NULL
  *      ENOTDIR     what is there is not a folder
@@ -22,10 +23,15 @@ enum { MHAI_FOLDER_SUFFIX = 64 }; /* bytes that a temporary name may be longer t
  * An empty folder at `path` counts as nothing. Another one is replaced if it has a file called
  * `mark` and nothing but files and folders of files.
  */
-int mhai_folder_open_new(const char *path, const char *mark, char *name, size_t size);
+int mhai_folder_open_new(const char *path, const char *mark, char *name, size_t size, int *held);
 
 /* Renames the folder to `path`; what was there is removed then. If `error` is set or one occurs
  * now, removes the new folder instead. Returns the error. */
-int mhai_folder_finish_new(const char *name, const char *path, const char *mark, int error);
+int mhai_folder_finish_new(int held, const char *name, const char *path, const char *mark,
+                           int error);
+
+/* Removes a folder of files and folders of files, in the folder of a descriptor; one with anything
+ * else in it stays as it is. */
+int mhai_folder_remove_at(int folder, const char *name);
 
 #endif

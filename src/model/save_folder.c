@@ -214,10 +214,10 @@ mha_status saving_write_folder(const model_saving *s)
     char name[PATH_MAX];
     if (strlen(s->path) + MHAI_FOLDER_SUFFIX >= sizeof name)
         return fail_path(s);
-    int error = mhai_folder_open_new(s->path, mark, name, sizeof name);
+    int held, error = mhai_folder_open_new(s->path, mark, name, sizeof name, &held);
     if (error)
         return fail_place(s, error);
     const mha_status status = fill(s, name);
-    error = mhai_folder_finish_new(name, s->path, mark, status ? ECANCELED : 0);
+    error = mhai_folder_finish_new(held, name, s->path, mark, status ? ECANCELED : 0);
     return status ? status : error ? fail_place(s, error) : MHA_OK;
 }

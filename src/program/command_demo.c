@@ -8,7 +8,6 @@
  *
  * Vectors and matrices are seeded, not trained: the same word gets the same vector everywhere.
  */
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 
 #include <mha/mha.h>
 
+#include "base/output_file.h"
 #include "base/rng.h"
 #include "draw/heatmap.h"
 #include "program/args.h"
@@ -195,16 +195,15 @@ static void report(const demo *d, const heatmap_sheet *sheet)
     print_next(&t, d->causal);
 }
 
-static int write_svg(const demo *d, const heatmap_sheet *sheet)
+typedef struct demo_picture {
+    const heatmap_sheet *sheet;
+    const char *command;
+} demo_picture;
+
+static void write_svg(FILE *file, const void *arg)
 {
-    FILE *file = fopen(d->svg, "w");
-    if (file == NULL)
-        return args_failed("cannot write %s: %s", d->svg, strerror(errno));
-    heatmap_svg(file, sheet, 1, d->causal ? "$ mha demo --causal" : "$ mha demo");
-    const bool failed = ferror(file) != 0;
-    if (fclose(file) != 0 || failed)
-        return args_failed("cannot write %s", d->svg);
-    return EXIT_FINE;
+    const demo_picture *const shown = arg;
+    heatmap_svg(file, shown->sheet, 1, shown->command);
 }
 
 static int run(demo *d)
@@ -225,8 +224,9 @@ static int run(demo *d)
                                      .weights = d->weights,
                                      .causal = d->causal};
         code = EXIT_FINE;
+        const demo_picture shown = {&sheet, d->causal ? "$ mha demo --causal" : "$ mha demo"};
         if (d->svg != NULL)
-            code = write_svg(d, &sheet);
+            code = output_file_write(d->svg, write_svg, &shown) ? EXIT_FINE : EXIT_FAILED;
         else
             report(d, &sheet);
     }
@@ -245,7 +245,7 @@ static int check(demo *d)
         return args_wrong("demo: --heads %d does not divide the width %d; try 1, 2, 4, 8, 16, 32",
                           (int)d->heads, WIDTH);
     d->count = words;
-    return EXIT_GO_ON;
+    return d->svg == NULL || output_file_check(d->svg) ? EXIT_GO_ON : EXIT_FAILED;
 }
 
 int command_demo(int argc, char **argv)

@@ -246,7 +246,7 @@ static int check(embed_request *r)
                                     .pooling = (mha_pooling)pooling,
                                     .normalize = r->normalize,
                                     .longest = (ptrdiff_t)r->longest};
-    return EXIT_GO_ON;
+    return r->npy == NULL || output_file_check(r->npy) ? EXIT_GO_ON : EXIT_FAILED;
 }
 
 int command_embed(int argc, char **argv)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/leftover_files.h"
 #include "base/output_file.h"
 #include "format/json_writer.h"
 #include "picture/png_file.h"
@@ -160,12 +161,16 @@ static int write_folder(const scenes_request *r)
         return args_wrong("scenes: the name of the folder is too long");
     if (mkdir(r->folder, 0777) != 0 && errno != EEXIST)
         return args_failed("cannot make the folder %s: %s", r->folder, strerror(errno));
+    snprintf(path, sizeof path, "%s-", corpus_split_name(r->split));
+    leftover_files_remove_all(r->folder, path);
+    snprintf(path, sizeof path, "%s/truth.json", r->folder);
+    if (!output_file_check(path))
+        return EXIT_FAILED;
     for (int64_t n = 0; n < r->count; n++) {
         const int code = write_scene(r, n);
         if (code != EXIT_GO_ON)
             return code;
     }
-    snprintf(path, sizeof path, "%s/truth.json", r->folder);
     return output_file_write(path, put_truth, r) ? EXIT_FINE : EXIT_FAILED;
 }
 

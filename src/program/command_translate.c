@@ -504,6 +504,8 @@ int command_translate(int argc, char **argv)
         code = args_wrong("translate: --svg draws one sentence, not %d", words);
     else
         code = check(&r, &command, words);
+    if (code == EXIT_GO_ON && r.svg != NULL && !output_file_check(r.svg))
+        code = EXIT_FAILED;
     if (code == EXIT_GO_ON)
         code = run_command(&r, &command, argv, words);
     free(joined);

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/leftover_files.h"
 #include "base/output_file.h"
 #include "base/replace_folder.h"
 #include "base/terminal.h"
@@ -241,9 +242,10 @@ static int check_place(const prune_any_request *r, bool folder)
         return output_file_check(r->output) ? EXIT_GO_ON : EXIT_FAILED;
     char *const name = malloc(size);
     const char *const mark = r->replace ? "config.json" : NULL;
-    int error = name == NULL ? ENOMEM : folder ? 0 : EEXIST;
-    if (error == 0 && (error = mhai_folder_open_new(r->output, mark, name, size)) == 0)
-        mhai_folder_finish_new(name, r->output, mark, ECANCELED);
+    int held, error = name == NULL ? ENOMEM : folder ? 0 : EEXIST;
+    leftover_files_remove(r->output);
+    if (error == 0 && (error = mhai_folder_open_new(r->output, mark, name, size, &held)) == 0)
+        mhai_folder_finish_new(held, name, r->output, mark, ECANCELED);
     free(name);
     if (error == EEXIST)
         return args_failed("%s exists already; give --replace to replace it", r->output);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/leftover_files.h"
 #include "base/replace_folder.h"
 #include "program/args.h"
 #include "program/model_session.h"
@@ -29,7 +30,9 @@ static int make_folder(small_model *copy, const char *output)
     if (snprintf(copy->place, sizeof copy->place, "%s.model", output) >=
         PATH_MAX - MHAI_FOLDER_SUFFIX)
         return args_failed("%s: the path is too long", output);
-    const int error = mhai_folder_open_new(copy->place, NULL, copy->path, sizeof copy->path);
+    leftover_files_remove(copy->place);
+    const int error =
+        mhai_folder_open_new(copy->place, NULL, copy->path, sizeof copy->path, &copy->held);
     if (error == 0)
         return EXIT_GO_ON;
     copy->path[0] = '\0';
@@ -42,7 +45,7 @@ int small_model_make(small_model *copy, const char *model_file, const char *outp
     const mha_model_config config = {
         .size = sizeof config, .message = message, .message_size = sizeof message};
     mha_model *model;
-    *copy = (small_model){.path = ""};
+    *copy = (small_model){.path = "", .held = -1};
     if (!model_path_find(model_file, SHIPPED_TRANSLATOR, path))
         return EXIT_FAILED;
     const mha_status status = mha_model_open(&model, path, &config);
@@ -58,6 +61,6 @@ int small_model_make(small_model *copy, const char *model_file, const char *outp
 void small_model_remove(small_model *copy)
 {
     if (copy->path[0] != '\0')
-        mhai_folder_finish_new(copy->path, copy->place, NULL, ECANCELED);
+        mhai_folder_finish_new(copy->held, copy->path, copy->place, NULL, ECANCELED);
     copy->path[0] = '\0';
 }

@@ -8,6 +8,7 @@
 typedef struct small_model {
     char place[PATH_MAX]; /* beside which the folder is */
     char path[PATH_MAX];  /* the folder, to be opened as a model; "": there is none */
+    int held;             /* keeps others from removing it */
 } small_model;
 
 /* Makes the copy of the model that --model or the environment names, with matrices of 8 bits, next

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* Temporary files of killed processes are removed; those of running processes and other files are
- * not. */
+/* Temporary files and folders of killed processes are removed; those of running processes and other
+ * files are not. */
 #include "base/leftover_files.h"
 #include "base/replace_file.h"
+#include "base/replace_folder.h"
 #include "support/temp_files.h"
 #include "support/test.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,7 +51,7 @@ static void only_names_of_its_own(void)
         CHECK(is_there(&folder, others[n]), "%s was removed", others[n]);
     CHECK(!is_there(&folder, "model.12-3.tmp"), "the first is left");
     CHECK(!is_there(&folder, "model.4194304-99.tmp"), "the second is left");
-    CHECK(is_there(&folder, "model.12-4.tmp"), "the folder was removed");
+    CHECK(TEST_WINDOWS || !is_there(&folder, "model.12-4.tmp"), "the folder is left");
     CHECK(TEST_WINDOWS || is_there(&folder, "model.12-5.tmp"), "the link was removed");
     CHECK(TEST_WINDOWS || is_there(&folder, "model.12-6.tmp"), "the pipe was removed");
     rmdir(temp_path(&folder, "model.12-4.tmp"));
@@ -93,6 +97,107 @@ static void running_processes_keep_theirs(void)
     temp_folder_free(&folder);
 }
 
+/* A folder with a file in it, and perhaps one in a folder in it. */
+static void make_folder(const temp_folder *folder, const char *name, bool deep)
+{
+    char path[340];
+    snprintf(path, sizeof path, "%s", temp_path(folder, name));
+    CHECK(mkdir(path, 0700) == 0, "%s", name);
+    snprintf(path, sizeof path, "%s/config.json", temp_path(folder, name));
+    CHECK(file_make(path, "x", 1), "%s", path);
+    for (int n = 0; n < (deep ? 2 : 0); n++) {
+        snprintf(path, sizeof path, "%s%s", temp_path(folder, name), n == 0 ? "/a" : "/a/b");
+        CHECK(mkdir(path, 0700) == 0, "%s", path);
+    }
+}
+
+static void remove_deep(const temp_folder *folder, const char *name)
+{
+    static const char *const parts[] = {"a/b", "a", "config.json", ""};
+    char path[340];
+    for (int n = 0; n < 4; n++) {
+        snprintf(path, sizeof path, "%s/%s", temp_path(folder, name), parts[n]);
+        remove(path);
+    }
+}
+
+static void folders_too(void)
+{
+    if (test_lacks("locks of folders"))
+        return;
+    const temp_folder folder = temp_folder_new();
+    char path[300], name[300 + MHAI_FOLDER_SUFFIX], config[400];
+    int held;
+    snprintf(path, sizeof path, "%s", temp_path(&folder, "model"));
+    make_folder(&folder, "model.12-3.tmp", false);
+    make_folder(&folder, "model.12-4.tmp", true);
+    CHECK(mhai_folder_open_new(path, NULL, name, sizeof name, &held) == 0 && held >= 0, "new");
+    const int again = openat(held, ".", O_RDONLY | O_DIRECTORY);
+    CHECK(flock(again, LOCK_EX | LOCK_NB) != 0, "the new folder is not locked");
+    leftover_files_remove(path);
+    close(again);
+    CHECK(!is_there(&folder, "model.12-3.tmp"), "the folder is left");
+    CHECK(is_there(&folder, "model.12-4.tmp"), "what this program does not write was removed");
+    snprintf(config, sizeof config, "%s/a", temp_path(&folder, "model.12-4.tmp"));
+    CHECK(access(config, F_OK) == 0, "the half of it was removed");
+    CHECK(mhai_folder_finish_new(held, name, path, NULL, 0) == 0, "ours");
+    CHECK(is_there(&folder, "model"), "ours has no name");
+    remove_deep(&folder, "model.12-4.tmp");
+    remove_deep(&folder, "model");
+    temp_folder_free(&folder);
+}
+
+/* A process died after it had moved the old folder away: the folder is back, or no longer wanted.
+ */
+static void folders_that_were_moved_away(void)
+{
+    if (test_lacks("locks of folders"))
+        return;
+    const temp_folder folder = temp_folder_new();
+    char path[300];
+    snprintf(path, sizeof path, "%s", temp_path(&folder, "model"));
+    make_folder(&folder, "model.12-old.tmp", false);
+    leftover_files_remove(path);
+    CHECK(is_there(&folder, "model"), "the old folder is not back");
+    make_folder(&folder, "model.13-old.tmp", false);
+    leftover_files_remove(path);
+    CHECK(is_there(&folder, "model") && !is_there(&folder, "model.13-old.tmp"), "it is left");
+    remove_deep(&folder, "model");
+    temp_folder_free(&folder);
+}
+
+/* Two folders exchange their names: there is one of this name at any time. */
+static void folders_are_replaced(void)
+{
+    const temp_folder folder = temp_folder_new();
+    char path[300], name[300 + MHAI_FOLDER_SUFFIX], config[400];
+    int held;
+    snprintf(path, sizeof path, "%s", temp_path(&folder, "model"));
+    snprintf(config, sizeof config, "%s/config.json", path);
+    make_folder(&folder, "model", false);
+    CHECK(mhai_folder_open_new(path, NULL, name, sizeof name, &held) == EEXIST, "no mark");
+    CHECK(mhai_folder_open_new(path, "config.json", name, sizeof name, &held) == 0, "new");
+    CHECK(mhai_folder_finish_new(held, name, path, "config.json", 0) == 0, "replaced");
+    CHECK(access(config, F_OK) != 0 && temp_folder_count(&folder) == 1, "the old one is left");
+    rmdir(path);
+    temp_folder_free(&folder);
+}
+
+static void names_that_begin_alike(void)
+{
+    const temp_folder folder = temp_folder_new();
+    char path[300];
+    snprintf(path, sizeof path, "%s", temp_path(&folder, "."));
+    make(&folder, "test-01.png.12-3.tmp");
+    make(&folder, "test-01.png");
+    make(&folder, "test-.12.tmp");
+    make(&folder, "text-01.png.12-3.tmp");
+    leftover_files_remove_all(path, "test-");
+    CHECK(!is_there(&folder, "test-01.png.12-3.tmp"), "it is left");
+    CHECK(temp_folder_count(&folder) == 3, "%d files", temp_folder_count(&folder));
+    temp_folder_free(&folder);
+}
+
 static void folders_that_are_not_there(void)
 {
     leftover_files_remove("/nowhere/at/all");
@@ -105,6 +210,10 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(only_names_of_its_own);
     RUN(running_processes_keep_theirs);
+    RUN(folders_too);
+    RUN(folders_that_were_moved_away);
+    RUN(folders_are_replaced);
+    RUN(names_that_begin_alike);
     RUN(folders_that_are_not_there);
     return test_end();
 }

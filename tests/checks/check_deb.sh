@@ -71,7 +71,7 @@ check "a program in C that opens a model" compiles consumer_model libmha_model \
     /usr/share/mha/models/en-fr
 check "the Python module translates" translates inside python3 -c \
     'import mha; print(mha.Model.open("/usr/share/mha/models/en-fr").generate("I love you.", 20, beams=4))'
-check "the packages are removed" inside apt-get -qq purge -y libmha0 libmha-model0 libmha-dev mha \
+check "the packages are removed" inside apt-get -qq purge -y libmha0.1 libmha-model0.1 libmha-dev mha \
     mha-data python3-mha
 check "and nothing of them is left" nothing_is_left
 finish

@@ -24,7 +24,7 @@ exports_are_the_header() { # LIBRARY HEADER
 
 model_needs_few_libraries() {
     ! readelf -d "$build/libmha_model.so" | grep NEEDED |
-        grep -vE '\[(libmha|libpcre2-8|libutf8proc|libc|libm|libpthread|ld-linux.*)\.so\.[0-9]+\]'
+        grep -vE '\[(libmha|libpcre2-8|libutf8proc|libc|libm|libpthread|ld-linux.*)\.so\.[0-9.]+\]'
 }
 
 static_model_defines_its_header() {
@@ -33,7 +33,7 @@ static_model_defines_its_header() {
 }
 
 needs_libc_only() {
-    ! readelf -d "$library" | grep NEEDED | grep -vE '\[(libc|libm|libpthread|ld-linux.*)\.so\.[0-9]+\]'
+    ! readelf -d "$library" | grep NEEDED | grep -vE '\[(libc|libm|libpthread|ld-linux.*)\.so\.[0-9.]+\]'
 }
 
 # No library of MPI is loaded, and no name of it is used, in the program and both libraries.
@@ -48,8 +48,8 @@ knows_no_mpi() {
     done
 }
 
-soname_is_the_major_version() {
-    readelf -d "$library" | grep -q 'SONAME.*\[libmha\.so\.0\]'
+soname_is_the_interface_version() {
+    readelf -d "$library" | grep -q 'SONAME.*\[libmha\.so\.0\.1\]'
 }
 
 has_no_executable_stack() {
@@ -70,7 +70,7 @@ check model_needs_few_libraries model_needs_few_libraries
 check static_model_defines_its_header static_model_defines_its_header
 check needs_libc_only needs_libc_only
 check knows_no_mpi knows_no_mpi
-check soname_is_the_major_version soname_is_the_major_version
+check soname_is_the_interface_version soname_is_the_interface_version
 check has_no_executable_stack has_no_executable_stack
 check baseline_has_no_avx baseline_has_no_avx
 finish

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# The models of pictures that come with the program are as good as models/README.md says, are found by their
+# short names, and refuse to be read when they are damaged.
+. "$(dirname "$0")/harness.bash"
+models=$(cd "$here/../../models" && pwd)
+cd "$scratch" || exit 1
+
+# at_least NAME VALUE LEAST
+at_least() {
+    if awk -v value="${2:-0}" -v least="$3" 'BEGIN { exit !(value >= least) }'; then
+        ok "$1: $2"
+    else
+        bad "$1" "$2 is less than $3"
+    fi
+}
+
+for name in captions detector vit-fashion; do
+    size=$(du -sb "$models/$name" | cut -f 1)
+    if [ "$size" -le 3000000 ]; then ok "$name has at most 3 MB: $size"; else bad "$name is too large: $size"; fi
+done
+
+# ------------------------------------------------------------------- captions
+
+exits 0 see --scenes 300 --json
+json "captions"
+at_least "captions that are right in every word, %" "$(of '100 * j["captions_right"] / j["scenes"]')" 95
+at_least "the best cross head looks at the shape" "$(of 'max(h["share"] for h in j["heads"])')" 0.85
+exits 0 scenes --split test --count 2 -o scenes
+exits 0 see scenes/test-000000.png --language english
+truth=$(python3 -c 'import json; print(json.load(open("scenes/truth.json"))["scenes"][0]["captions"]["english"])')
+says "the caption of the first scene" "$out" "$truth"
+
+# ------------------------------------------------------------------- detector
+
+exits 0 see --scenes 300 --model detector --json
+json "boxes"
+at_least "average precision of held-out scenes, %" "$(of '100 * j["average_precision"]')" 93
+exits 0 see scenes/test-000000.png --boxes boxes.svg
+says "boxes are drawn" "$(cat boxes.svg)" "<svg"
+
+# ----------------------------------------------------------------- classifier
+
+if [ -d /usr/share/datasets/fashion-mnist ]; then
+    exits 0 see --images /usr/share/datasets/fashion-mnist --count 2000 --json
+    json "clothes"
+    at_least "clothes that are recognised, %" "$(of '100 * j["right"] / j["pictures"]')" 91
+else
+    skip "clothes" "no dataset-fashion-mnist"
+fi
+
+# -------------------------------------------------------------------- damaged
+
+for name in captions detector vit-fashion; do
+    cp -r "$models/$name" "$name-cut"
+    head -c 100000 "$models/$name/model.safetensors" >"$name-cut/model.safetensors"
+    exits 1 see scenes/test-000000.png --model "./$name-cut"
+    says "$name: what is wrong" "$err" "$name-cut"
+done
+
+finish
