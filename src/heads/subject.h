@@ -41,9 +41,12 @@ typedef struct subject_side {
 /* A translation whose confidence is lower is shown as unsure. */
 #define SUBJECT_UNSURE 0.35
 
-/* What is known of a picture beside its pixels. */
+/* A picture as a model reads it, and what is known of it. */
 typedef struct subject_picture {
-    int marks, across;  /* tokens before the patches; patches along a side */
+    int marks, across;    /* tokens before the patches; patches along a side */
+    int side, channels;   /* pixels along a side */
+    int patch, stride;    /* pixels along a side of a patch; from one patch to the next */
+    const uint8_t *bytes; /* [channels][side][side] before they are scaled to numbers */
     const bool *object; /* [across * across] the patch shows the object, not the ground; NULL: it is
                          * not known what is ground, see picture_object.h */
 } subject_picture;
@@ -92,6 +95,8 @@ struct subject {
     const char *family;  /* "translator", "bert" ... */
     const char *side_names[TRANSFORMER_SIDES]; /* "English", "French", "the text" */
     const char *first_text;                    /* an example to begin with */
+    int class_count;                           /* of a classifier of pictures; 0: it is none */
+    const char *const *classes; /* [class_count] their names; NULL: they have numbers only */
     double run_cost; /* multiplications of one run, per token; for long texts it is more */
     head_words words;
     const translator *translator; /* NULL: another model */

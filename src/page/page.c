@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "page/page_attention.h"
+#include "page/page_picture.h"
 #include "page/page_weights.h"
 #include "page/page_words.h"
 
@@ -42,6 +43,8 @@ static void put_model(json *j, const subject *model)
     json_integer(j, "decoder_layers", model->shape.layers[ATTENTION_DECODER]);
     json_bool(j, "translates", model->shape.layers[ATTENTION_CROSS] > 0);
     json_bool(j, "predicts", subject_predicts(model));
+    if (model->reads_pictures)
+        json_string(j, "reads", "pictures");
     json_close(j);
 }
 
@@ -144,6 +147,8 @@ static bool put_weights(json *j, const page_data *page, const page_sentence *s, 
     const page_attention heads = {
         .scene = head_scene_of(s->heads, kind, &page->subject->words, s->text.gold),
         .baselines = &s->baselines,
+        .picture =
+            kind == ATTENTION_ENCODER && s->text.picture.across > 0 ? &s->text.picture : NULL,
         .layers = h->layers,
         .heads = h->heads,
         .rows = h->rows,
@@ -200,6 +205,8 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s,
         json_number(j, "confidence", text->confidence);
         json_bool(j, "unsure", text->confidence < SUBJECT_UNSURE);
     }
+    fine &= page_picture_put(j, &text->picture);
+    page_probabilities_put(j, s->heads);
     put_side(j, "source", &text->source);
     put_side(j, "target", &text->target);
     put_unknown(j, page->subject, &text->source);
@@ -245,6 +252,8 @@ char *page_json(const page_data *page)
         json_bool(&j, "words", true);
     if (page->subject != NULL)
         put_model(&j, page->subject);
+    if (page->subject != NULL && page->subject->classes != NULL)
+        json_strings(&j, "classes", page->subject->classes, page->subject->class_count);
     if (page->study != NULL)
         page_study_put(&j, page->study);
     if (page->ablation != NULL)

@@ -11,7 +11,10 @@
  *      page_compute.h     one attention of each kind step by step
  *      page_command.h     the command line that makes the page again
  *
- *      {"format": "mha-view-2", "command": ..., "model": {...}, "study": {...}, "ablation": {...},
+ *      page_picture.h     the picture that a model of pictures reads
+ *
+ *      {"format": "mha-view-2", "command": ..., "model": {...}, "classes": [names], "study": {...},
+ *       "ablation": {...},
  *       "sentences": [
  *          {"source": [words], "target": [words], ..., "kinds": [{"name": "encoder", ...}, ...]},
  *          ...]}

@@ -168,7 +168,7 @@ static int run_with(const serve_request *r, session *s)
                      .pool = s->pool,
                      .study = &study,
                      .lecture = &lecture};
-    bool fine = page_lecture_read(&lecture, r->lecture, message);
+    bool fine = page_lecture_read(&lecture, r->lecture, s->subject.reads_pictures, message);
     if (!fine)
         args_failed("%s", message);
     fine = fine && make_study(&app, s, r->texts, &study, from) && serve(r, &app);

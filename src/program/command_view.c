@@ -78,6 +78,7 @@ typedef struct view_request {
     const char *weights, *tokens, *ablation, *texts, *lecture; /* files; NULL: none */
     int64_t threads, study, layer;
     bool words, live;
+    bool joined; /* the text is words that were given one by one */
 } view_request;
 
 typedef struct view_run {
@@ -167,8 +168,9 @@ static void report(const view_run *run)
         heads += shape.layers[kind] * shape.heads[kind];
     const long long kilobytes =
         stat(run->request->output, &about) == 0 ? ((long long)about.st_size + 1023) / 1024 : 0;
-    printf("%s: %d head%s, %d sentence%s, %lld KB; open it in a browser\n", run->request->output,
-           heads, heads == 1 ? "" : "s", sentences, sentences == 1 ? "" : "s", kilobytes);
+    const char *const unit = run->session.subject.reads_pictures ? "picture" : "sentence";
+    printf("%s: %d head%s, %d %s%s, %lld KB; open it in a browser\n", run->request->output, heads,
+           heads == 1 ? "" : "s", sentences, unit, sentences == 1 ? "" : "s", kilobytes);
 }
 
 static bool write_text(const view_run *run, const char *text)
@@ -260,7 +262,9 @@ static bool read_ablation(view_run *run)
 static bool read_lecture(view_run *run)
 {
     char message[TEXT_FILE_MESSAGE_MAX];
-    return page_lecture_read(&run->lecture, run->request->lecture, message) || failed(message);
+    return page_lecture_read(&run->lecture, run->request->lecture,
+                             run->session.subject.reads_pictures, message) ||
+           failed(message);
 }
 
 /* The roles on the texts of a file, or on sentences that come with the model; of a model without
@@ -301,7 +305,8 @@ static bool make_page(view_run *run, char **texts)
 {
     bool fine = (make_room(run) || out_of_memory()) && read_ablation(run) && read_lecture(run);
     for (int n = 0; fine && n < run->count; n++) {
-        progress("sentence %d of %d", n + 1, run->count);
+        progress("%s %d of %d", run->session.subject.reads_pictures ? "picture" : "sentence", n + 1,
+                 run->count);
         fine = fill_sentence(run, n, texts[n]);
     }
     if (fine && run->request->study > 0)
@@ -338,10 +343,30 @@ static bool prepare_live(void)
     return model_path_find_module(module) && setenv("MHA_ISA", "c", 1) == 0;
 }
 
+/* The pictures of a model that reads them: words that were joined into one sentence are the names
+ * of several. names[] points into `joined`, which is cut, and has room for SENTENCES_MAX. */
+static int split_names(char *joined, char **names)
+{
+    int count = 0;
+    for (char *name = strtok(joined, " "); name != NULL; name = strtok(NULL, " ")) {
+        if (count < SENTENCES_MAX)
+            names[count] = name;
+        count++;
+    }
+    return count;
+}
+
 static int run_command(const view_request *r, const char *model_file, char **texts, int count)
 {
+    char *names[SENTENCES_MAX];
     view_run run = {.request = r, .count = count > 0 ? count : 1};
     int code = session_open(&run.session, model_file, SHIPPED_TRANSLATOR, r->threads);
+    if (code == EXIT_GO_ON && run.session.subject.reads_pictures && r->joined) {
+        run.count = count = split_names(texts[0], names);
+        texts = names;
+        if (count > SENTENCES_MAX)
+            code = args_wrong("view: %d pictures; a page has room for %d", count, SENTENCES_MAX);
+    }
     if (code == EXIT_GO_ON && r->live && run.session.subject.reads_pictures)
         code = args_failed("this model reads pictures, which cannot be typed; leave out --live");
     char *first = (char *)run.session.subject.first_text;
@@ -434,6 +459,7 @@ int command_view(int argc, char **argv)
     int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
+    r.joined = joined != NULL;
     code = check(&command, &r, words);
     if (code == EXIT_GO_ON)
         code = r.weights != NULL ? run_import(&r) : run_model(&r, argv + 1, words);

@@ -14,6 +14,7 @@
 #include "format/safetensors.h"
 #include "program/args.h"
 #include "text/tokenizer_words.h"
+#include "vision/classes.h"
 
 const char *require_isa(void)
 {
@@ -91,6 +92,29 @@ static bool is_other(const char *path)
     return is_in_folder(path) && !is_translator(path);
 }
 
+/* The names of the classes, of a model in a folder that says them. */
+static int read_classes(session *s)
+{
+    const int count = s->subject.class_count;
+    char folder[MODEL_PATH_MAX], message[PICTURE_MESSAGE_MAX];
+    struct stat about;
+    snprintf(folder, sizeof folder, "%s", s->path);
+    char *const slash = strrchr(folder, '/');
+    if (stat(folder, &about) == 0 && !S_ISDIR(about.st_mode) && slash != NULL)
+        slash[slash == folder] = '\0';
+    if (count == 0)
+        return EXIT_GO_ON;
+    picture_class_name *const names = s->class_memory = calloc((size_t)count, sizeof *names);
+    s->class_names = calloc((size_t)count, sizeof *s->class_names);
+    if (names == NULL || s->class_names == NULL)
+        return args_failed("out of memory");
+    for (int n = 0; n < count; n++)
+        s->class_names[n] = names[n];
+    if (classes_read(folder, names, count, message))
+        s->subject.classes = s->class_names;
+    return EXIT_GO_ON;
+}
+
 static int load_other(session *s, bool heads, const mha_model_config *storage)
 {
     char message[SUBJECT_MESSAGE_MAX] = "";
@@ -103,7 +127,7 @@ static int load_other(session *s, bool heads, const mha_model_config *storage)
     if (status != MHA_OK)
         return args_failed("%s", message[0] != '\0' ? message : mha_status_string(status));
     if (subject_of_model(&s->subject, s->any, message))
-        return EXIT_GO_ON;
+        return read_classes(s);
     subject_close(&s->subject);
     s->subject = (subject){.methods = NULL};
     return heads ? args_failed("%s: %s", s->path, message) : EXIT_GO_ON;
@@ -152,6 +176,8 @@ void session_close(session *s)
     subject_close(&s->subject);
     translator_free(s->model);
     mha_model_free(s->any);
+    free(s->class_memory);
+    free((void *)s->class_names);
 }
 
 int session_open_pool(mha_pool **pool, int64_t threads)

@@ -19,6 +19,8 @@ typedef struct session {
     translator *model;         /* NULL: another model */
     mha_model *any;            /* the other model */
     subject subject;           /* the heads of either */
+    const char **class_names;  /* of a classifier of pictures; NULL: none */
+    void *class_memory;        /* of the names */
     mha_pool *pool;
 } session;
 

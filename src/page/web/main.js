@@ -7,7 +7,7 @@ import { roleHere, studiedRole } from "./roles.js";
 import { placeText, readState, stateText, withinPage } from "./state.js";
 import { chooser, el, NARROW, picker, watchPointer } from "./dom.js";
 import { wallView } from "./wall.js";
-import { headView, modesOf } from "./head.js";
+import { formsOf, headView, modesOf } from "./head.js";
 import { compareView } from "./compare.js";
 import { alignView } from "./align.js";
 import { modelView } from "./model.js";
@@ -19,6 +19,7 @@ import { startLive } from "./live.js";
 import { goToStop, lectureActions, showLecture } from "./lecture.js";
 import { intro } from "./intro.js";
 import { hasPieces, joinPage } from "./join.js";
+import { pictureLine } from "./picture.js";
 import { figureCursors, restoreCursors } from "./figure_view.js";
 
 const VIEWS = {
@@ -45,9 +46,9 @@ function keyWords() {
         ["[ ]", "the head before, the next"],
         ["{ }", "the layer before, the next"],
         kindNames().length > 1 ? ["k", `next kind: ${kindNames().join(", ")}`] : null,
-        sentences.length > 1 ? ["s", "the next sentence"] : null,
+        sentences.length > 1 ? ["s", app.sentence().picture ? "the next picture" : "the next sentence"] : null,
         ["m", modes.join(", ")],
-        ["a", "map or arcs"],
+        ["a", app.item().head.patches ? "picture, matrix or arcs" : "map or arcs"],
         ["c", "stretch the colours"],
         sentences.some(({ roles }) => roles) ? ["g", "the grammar\u2019s pairs"] : null,
         ["\u2190 \u2192", "compute: the step before, the next; in a lecture the stop"],
@@ -214,6 +215,8 @@ function readWord(sentence, word, i) {
 function sentenceLine() {
     const sentence = app.sentence(),
         { source, target, expected } = sentence;
+    if (sentence.picture && !target)
+        return el("div", { class: "sentence" }, pictureLine(app.page, sentence));
     const translates = app.page.model?.family === "translator";
     const lines = [
         source
@@ -298,7 +301,7 @@ function sentencePicker() {
         ? null
         : picker(
               "sentence",
-              "Sentence",
+              app.sentence().picture ? "Picture" : "Sentence",
               app.page.sentences.map((sentence) => [sentence.index, sentence.text]),
               app.state.sentence,
               (n) => app.set({ sentence: Number(n) }),
@@ -440,7 +443,7 @@ const ACTIONS = {
     k: () => app.set({ kind: nextOf(kindNames(), app.state.kind) }),
     s: () => app.set({ sentence: (app.state.sentence + 1) % app.page.sentences.length }),
     m: () => app.set({ mode: nextOf(Object.keys(modesOf(app.item().head)), app.state.mode) }),
-    a: () => app.set({ form: app.state.form === "map" ? "arcs" : "map" }),
+    a: () => app.set({ form: nextOf(Object.keys(formsOf(app.item().head)), app.state.form) }),
     c: () => app.set({ stretch: app.state.stretch ? 0 : 1 }),
     g: () => app.set({ gold: app.state.gold ? 0 : 1 }),
     d: () => app.set({ view: "compare", other: "" }),
@@ -553,6 +556,7 @@ function aboutText() {
 function modelNames() {
     const { model } = app.page;
     if (!model) return [];
+    if (model.reads === "pictures") return ["any", "pictures"];
     return ["any", model.translates ? "translates" : model.predicts ? "predicts" : "encodes"];
 }
 

@@ -12,7 +12,7 @@ export const BEGINNING = {
     step: "whole", // compute: see STEP_WORDS
     from: 0, // flow: the layer at the top; 0: the last one
     mode: "raw", // see MODES
-    form: "map", // map, arcs
+    form: "map", // map, arcs; of a head over a picture "map" is the picture, "matrix" the map
     stretch: 0, // 1: colours up to the largest value
     row: -1,
     column: -1,
