@@ -113,6 +113,9 @@ bool subject_count_words(subject *subject);
 bool subject_of_model(subject *subject, const mha_model *model, char message[SUBJECT_MESSAGE_MAX]);
 void subject_close(subject *subject);
 
+/* The size of the grey or coloured pictures that the model reads; false: it reads none. */
+bool subject_picture_size(const subject *subject, int *side, int *channels);
+
 /* Whether the model predicts tokens: then the loss of a text is in nats. Otherwise it is an
  * encoder, and the loss is 1 - the cosine of the text's vector and that of the unchanged model. */
 bool subject_predicts(const subject *subject);

@@ -78,6 +78,16 @@ static bool take_bytes(const subject *s, const mha_model_info *info, uint8_t *by
     return true;
 }
 
+bool subject_picture_size(const subject *s, int *side, int *channels)
+{
+    mha_model_info info = {.size = sizeof info};
+    if (!s->reads_pictures || mha_model_get_info(model_of(s), &info) != MHA_OK)
+        return false;
+    *side = (int)info.image_size;
+    *channels = (int)info.channels;
+    return *channels == 1 || *channels == 3;
+}
+
 bool subject_picture_read(const subject *s, const pair_request *request, model_text *m,
                           char *message)
 {

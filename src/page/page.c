@@ -235,6 +235,23 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s,
     return fine;
 }
 
+/* Pictures to try, which a live page sends back. False: out of memory. */
+static bool put_examples(json *j, const page_data *page)
+{
+    int side = 0, channels = 0;
+    bool fine = subject_picture_size(page->subject, &side, &channels);
+    const size_t size = (size_t)channels * (size_t)side * (size_t)side;
+    json_open_array(j, "examples");
+    for (int n = 0; fine && n < page->example_count; n++) {
+        json_open_object(j, NULL);
+        json_string(j, "name", page->examples[n].name);
+        fine = page_put_text(j, "bytes", page_bytes_text(page->examples[n].bytes, size));
+        json_close(j);
+    }
+    json_close(j);
+    return fine;
+}
+
 char *page_json(const page_data *page)
 {
     char *text = NULL;
@@ -260,9 +277,11 @@ char *page_json(const page_data *page)
         page_ablation_put(&j, page->ablation);
     if (page->lecture != NULL)
         page_lecture_put(&j, page->lecture);
+    if (page->example_count > 0)
+        fine = put_examples(&j, page);
     json_open_array(&j, "sentences");
     if (page->import != NULL)
-        fine = page_import_put(&j, page->import);
+        fine &= page_import_put(&j, page->import);
     for (int n = 0; n < page->count; n++)
         fine &= put_sentence(&j, page, &page->sentences[n],
                              page->steps != NULL ? &page->steps[n] : NULL);

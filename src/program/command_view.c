@@ -23,6 +23,7 @@
 #include "program/heads_setup.h"
 #include "program/live_engine.h"
 #include "program/options.h"
+#include "program/page_examples.h"
 #include "program/session.h"
 #include "program/small_model.h"
 #include "program/texts.h"
@@ -93,6 +94,7 @@ typedef struct view_run {
     page_ablation ablation;
     page_import *import; /* instead of a model */
     page_lecture lecture;
+    page_examples examples; /* of a live page of a model that reads pictures */
 } view_run;
 
 static bool out_of_memory(void)
@@ -122,7 +124,10 @@ static bool failed(const char *message)
 static bool fill_sentence(view_run *run, int n, const char *text)
 {
     char message[SUBJECT_MESSAGE_MAX];
-    const pair_request request = {.text = text, .target = run->request->target};
+    const page_example *const example = run->examples.count > 0 ? run->examples.list : NULL;
+    const pair_request request = {.text = example != NULL ? example->name : text,
+                                  .target = run->request->target,
+                                  .picture = example != NULL ? example->bytes : NULL};
     const bool fine = page_sentence_make(&run->sentences[n], &run->session.subject, &request,
                                          PAGE_EFFECTS_COST, run->session.pool, message);
     progress_end();
@@ -203,6 +208,8 @@ static bool write_page(const view_run *run)
                                .words = r->words,
                                .live = r->live,
                                .study = (int)r->study,
+                               .examples = run->examples.list,
+                               .example_count = run->examples.count,
                                .layer = (int)r->layer};
     const bool has_steps = run->import == NULL && !r->live && r->layer > 0;
     char *const command = page_command_text(&call, run->sentences, run->count);
@@ -216,6 +223,8 @@ static bool write_page(const view_run *run)
                             .steps = has_steps ? run->steps : NULL,
                             .matrices = has_steps ? &run->matrices : NULL,
                             .lecture = &run->lecture,
+                            .examples = run->examples.list,
+                            .example_count = run->examples.count,
                             .count = run->count};
     char *const text = command != NULL ? page_json(&page) : NULL;
     const bool fine = text != NULL ? write_text(run, text) : out_of_memory();
@@ -367,11 +376,16 @@ static int run_command(const view_request *r, const char *model_file, char **tex
         if (count > SENTENCES_MAX)
             code = args_wrong("view: %d pictures; a page has room for %d", count, SENTENCES_MAX);
     }
-    if (code == EXIT_GO_ON && r->live && run.session.subject.reads_pictures)
-        code = args_failed("this model reads pictures, which cannot be typed; leave out --live");
+    if (code == EXIT_GO_ON && r->live && run.session.subject.reads_pictures) {
+        code = page_examples_read(&run.examples, &run.session, texts, count);
+        run.count = 1;
+    } else if (code == EXIT_GO_ON && r->live && count > 1) {
+        code = args_wrong("view: a live page begins with one sentence, not with %d", count);
+    }
     char *first = (char *)run.session.subject.first_text;
     if (code == EXIT_GO_ON)
         code = make_page(&run, count > 0 ? texts : &first) ? EXIT_FINE : EXIT_FAILED;
+    page_examples_free(&run.examples);
     session_close(&run.session);
     return code;
 }
@@ -403,15 +417,13 @@ static int check(const arg_command *command, const view_request *r, int words)
         return args_wrong("view: --store is for the weights in a live page; add --live");
     if (r->store != NULL && strcmp(r->store, "q8") != 0)
         return args_wrong("view: weights in a page are stored as in the model's files, or as q8");
-    if (r->live && words > 1)
-        return args_wrong("view: a live page begins with one sentence, not with %d", words);
+    if (words > SENTENCES_MAX)
+        return args_wrong("view: %d sentences; a page has room for %d", words, SENTENCES_MAX);
     if (r->live)
         return args_refuse(command, "to tokens",
                            "is not for a live page; leave it out with --live");
     if (words == 0)
         return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
-    if (words > SENTENCES_MAX)
-        return args_wrong("view: %d sentences; a page has room for %d", words, SENTENCES_MAX);
     if (r->target != NULL && words > 1)
         return args_wrong("view: --to is the translation of one sentence, not of %d", words);
     return args_refuse(command, "tokens", "names the words of a weights file; it needs --weights");
