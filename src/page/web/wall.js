@@ -303,7 +303,9 @@ function findField(app) {
         type: "search",
         value: app.state.find,
         spellcheck: "false",
-        placeholder: "previous   prev>0.9 layer<2   like 2.3   attends(cat -> the)>0.4",
+        placeholder: app.items()[0].head.patches?.rows
+            ? "above   object>0.2 layer<2   like 2.3   attends(1.2 -> 3.1)>0.4"
+            : "previous   prev>0.9 layer<2   like 2.3   attends(cat -> the)>0.4",
         "aria-describedby": "find-help",
         oninput: (event) => {
             app.note({ find: event.target.value });
