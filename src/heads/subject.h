@@ -51,22 +51,28 @@ typedef struct subject_picture {
                          * not known what is ground, see picture_object.h */
 } subject_picture;
 
+/* What a query of a detector finds: a box as shares of the sides of the picture, and how sure. */
+typedef struct subject_box {
+    double left, top, width, height, score;
+} subject_box;
+
 /* A text as a model reads it. */
 typedef struct subject_text {
-    const char *text;        /* made printable */
-    const char *given;       /* the target of the request, made printable; NULL: none */
-    const char *translation; /* the text of the target, if it is not `text` itself; else NULL */
-    double confidence;       /* of a translation that the model wrote itself: the geometric mean of
-                              * the probabilities of its tokens; 0: not known */
-    subject_side source;     /* what the encoder reads; no tokens: there is no encoder */
-    subject_side target;     /* what the decoder reads; no tokens: there is no decoder */
-    const char **expected;   /* [target.count] what it should say; NULL: there is no decoder */
-    const corpus_pair *gold; /* the grammar's relations; NULL: not known */
-    const char *no_gold;     /* why not; NULL: the grammar is not that of the model */
-    const char *outside;     /* why the grammar of the model does not have it; NULL: it does */
-    subject_picture picture; /* of a model that reads pictures; else across is 0 */
-    bool too_long;           /* it could not be read: the model has not enough positions */
-    void *memory;            /* of the implementation */
+    const char *text;         /* made printable */
+    const char *given;        /* the target of the request, made printable; NULL: none */
+    const char *translation;  /* the text of the target, if it is not `text` itself; else NULL */
+    double confidence;        /* of a translation that the model wrote itself: the geometric mean of
+                               * the probabilities of its tokens; 0: not known */
+    subject_side source;      /* what the encoder reads; no tokens: there is no encoder */
+    subject_side target;      /* what the decoder reads; no tokens: there is no decoder */
+    const char **expected;    /* [target.count] what it should say; NULL: there is no decoder */
+    const corpus_pair *gold;  /* the grammar's relations; NULL: not known */
+    const char *no_gold;      /* why not; NULL: the grammar is not that of the model */
+    const char *outside;      /* why the grammar of the model does not have it; NULL: it does */
+    subject_picture picture;  /* of a model that reads pictures; else across is 0 */
+    const subject_box *boxes; /* [target.count] of a detector; NULL: it is none */
+    bool too_long;            /* it could not be read: the model has not enough positions */
+    void *memory;             /* of the implementation */
 } subject_text;
 
 typedef struct subject subject;

@@ -148,7 +148,7 @@ static bool put_weights(json *j, const page_data *page, const page_sentence *s, 
         .scene = head_scene_of(s->heads, kind, &page->subject->words, s->text.gold),
         .baselines = &s->baselines,
         .picture =
-            kind == ATTENTION_ENCODER && s->text.picture.across > 0 ? &s->text.picture : NULL,
+            kind != ATTENTION_DECODER && s->text.picture.across > 0 ? &s->text.picture : NULL,
         .layers = h->layers,
         .heads = h->heads,
         .rows = h->rows,
@@ -179,7 +179,7 @@ static bool put_kind(json *j, const page_data *page, const page_sentence *s, att
     const capture_heads *const h = &s->heads->kind[kind];
     const size_t maps = (size_t)h->layers * (size_t)h->heads;
     json_open_object(j, NULL);
-    bool fine = put_weights(j, page, s, kind) && put_vectors(j, h);
+    bool fine = put_weights(j, page, s, kind) && (h->q == NULL || put_vectors(j, h));
     if (fine && s->has_effects) {
         fine = put_floats(j, "losses", s->effects[kind].losses, maps) &&
                put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps) &&
@@ -207,6 +207,7 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s,
     }
     fine &= page_picture_put(j, &text->picture);
     page_probabilities_put(j, s->heads);
+    page_boxes_put(j, text);
     put_side(j, "source", &text->source);
     put_side(j, "target", &text->target);
     put_unknown(j, page->subject, &text->source);

@@ -6,6 +6,17 @@
 #include <math.h>
 #include <stddef.h>
 
+/* Rows that are words have no place on the picture, and so neither most measures nor roles. */
+static void measure_words(page_measured *head)
+{
+    for (int n = 0; n < PICTURE_MEASURES; n++)
+        head->picture_means[n] = NAN;
+    head->picture_means[PICTURE_BREADTH] = head->means[MEASURE_BREADTH];
+    head->picture_role = (picture_role){.name = "", .score = NAN, .threshold = NAN};
+    head->count = 0.0;
+    head->on_picture = true;
+}
+
 static void measure_picture(page_measured *head, const head_matrix *m,
                             const subject_picture *picture)
 {
@@ -30,7 +41,9 @@ bool page_measure_head(page_measured *head, const head_matrix *m, const head_sce
         head->means[n] = means.mean[n];
     head->role = head_role_choose(&means);
     head->on_picture = false;
-    if (picture != NULL)
+    if (picture != NULL && scene->kind == ATTENTION_CROSS)
+        measure_words(head);
+    else if (picture != NULL)
         measure_picture(head, m, picture);
     return true;
 }

@@ -31,3 +31,21 @@ void page_probabilities_put(json *j, const capture *heads)
         json_exact(j, NULL, heads->probabilities[n]);
     json_close(j);
 }
+
+void page_boxes_put(json *j, const subject_text *text)
+{
+    if (text->boxes == NULL)
+        return;
+    json_open_array(j, "boxes");
+    for (int n = 0; n < text->target.count; n++) {
+        const subject_box *const b = &text->boxes[n];
+        json_open_object(j, NULL);
+        json_number(j, "left", b->left);
+        json_number(j, "top", b->top);
+        json_number(j, "width", b->width);
+        json_number(j, "height", b->height);
+        json_number(j, "score", b->score);
+        json_close(j);
+    }
+    json_close(j);
+}

@@ -18,8 +18,12 @@
 #include "format/json_writer.h"
 #include "heads/subject.h"
 
-/* Both write nothing if there is nothing to write; false: out of memory. */
+/* They write nothing if there is nothing to write; false: out of memory. */
 bool page_picture_put(json *j, const subject_picture *picture);
 void page_probabilities_put(json *j, const capture *heads);
+
+/* "boxes": [{"left": 0.1, "top": 0.2, "width": 0.3, "height": 0.3, "score": 0.98}, ...] of the
+ * queries of a detector, as shares of the sides of the picture. */
+void page_boxes_put(json *j, const subject_text *text);
 
 #endif

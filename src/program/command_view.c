@@ -148,6 +148,12 @@ static void find_layers(const view_run *run, int layers[ATTENTION_KINDS])
     }
 }
 
+/* Models of scenes keep only the weights of their cross heads. */
+static bool has_computation(const view_run *run)
+{
+    return run->request->layer > 0 && run->session.scenes == NULL;
+}
+
 /* The computation of all sentences; false after a message. */
 static bool make_steps(view_run *run)
 {
@@ -211,7 +217,7 @@ static bool write_page(const view_run *run)
                                .examples = run->examples.list,
                                .example_count = run->examples.count,
                                .layer = (int)r->layer};
-    const bool has_steps = run->import == NULL && !r->live && r->layer > 0;
+    const bool has_steps = run->import == NULL && !r->live && has_computation(run);
     char *const command = page_command_text(&call, run->sentences, run->count);
     const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
                             .command = command,
@@ -320,7 +326,7 @@ static bool make_page(view_run *run, char **texts)
     }
     if (fine && run->request->study > 0)
         fine = make_study(run);
-    if (fine && run->request->layer > 0)
+    if (fine && has_computation(run))
         fine = make_steps(run);
     fine = fine && write_page(run);
     free_room(run);
@@ -365,17 +371,32 @@ static int split_names(char *joined, char **names)
     return count;
 }
 
+/* What pages of models of scenes cannot have. */
+static int check_scenes(const view_request *r, int count)
+{
+    if (r->live)
+        return args_wrong("view: --live: models of captions and detectors have no live page; leave "
+                          "it out");
+    if (r->texts != NULL || r->ablation != NULL)
+        return args_wrong(
+            "view: heads of models of captions and detectors have no roles; leave out "
+            "--texts and --ablation");
+    return count > 0 ? EXIT_GO_ON : args_wrong("view: which picture? Give PNG files");
+}
+
 static int run_command(const view_request *r, const char *model_file, char **texts, int count)
 {
     char *names[SENTENCES_MAX];
     view_run run = {.request = r, .count = count > 0 ? count : 1};
-    int code = session_open(&run.session, model_file, SHIPPED_TRANSLATOR, r->threads);
+    int code = session_open_view(&run.session, model_file, SHIPPED_TRANSLATOR, r->threads);
     if (code == EXIT_GO_ON && run.session.subject.reads_pictures && r->joined) {
         run.count = count = split_names(texts[0], names);
         texts = names;
         if (count > SENTENCES_MAX)
             code = args_wrong("view: %d pictures; a page has room for %d", count, SENTENCES_MAX);
     }
+    if (code == EXIT_GO_ON && run.session.scenes != NULL)
+        code = check_scenes(r, count);
     if (code == EXIT_GO_ON && r->live && run.session.subject.reads_pictures) {
         code = page_examples_read(&run.examples, &run.session, texts, count);
         run.count = 1;

@@ -13,6 +13,7 @@
 #include "format/file_kind.h"
 #include "format/safetensors.h"
 #include "program/args.h"
+#include "program/scene_subject.h"
 #include "text/tokenizer_words.h"
 #include "vision/classes.h"
 
@@ -170,8 +171,26 @@ int session_open_text(session *s, const char *model_file, shipped_model usual, i
     return open_with(s, model_file, usual, false, threads, storage);
 }
 
+int session_open_view(session *s, const char *model_file, shipped_model usual, int64_t threads)
+{
+    int count;
+    *s = (session){.path = ""};
+    if (!model_path_find(model_file, usual, s->path))
+        return EXIT_FAILED;
+    if (!scene_subject_is_folder(s->path))
+        return session_open(s, model_file, usual, threads);
+    int code = prepare(threads, &count);
+    if (code == EXIT_GO_ON)
+        code = start_threads(&s->pool, count);
+    if (code != EXIT_GO_ON)
+        return code;
+    s->scenes = scene_subject_open(&s->subject, s->path, s->pool);
+    return s->scenes != NULL ? EXIT_GO_ON : EXIT_FAILED;
+}
+
 void session_close(session *s)
 {
+    scene_model_free(s->scenes);
     mha_pool_free(s->pool);
     subject_close(&s->subject);
     translator_free(s->model);

@@ -222,6 +222,102 @@ await test("narrow_windows_and_axe", async () => {
     nothingWrong();
 });
 
+// ------------------------------------------------------------------ scenes -----
+
+const CAPTIONS = at("captions.html"),
+    DETECTOR = at("detector.html");
+
+// What all cross heads of a page give to the patches in a row, on average.
+function meanRow(path, row) {
+    const [kind] = dataOf(path).sentences[0].kinds;
+    const rows = kind.weights.map((one) =>
+        floats(one).slice(row * kind.columns, (row + 1) * kind.columns),
+    );
+    return rows[0].map((_, j) => rows.reduce((sum, own) => sum + own[j], 0) / rows.length);
+}
+
+await test("words_of_a_caption_show_where_heads_look", async () => {
+    const page = await browser.open(CAPTIONS);
+    const [{ picture, kinds, translation }] = dataOf(CAPTIONS).sentences;
+    equal(kinds.map(({ name }) => name).join(" "), "cross", "kinds");
+    equal(translation, read("said.json")[0].captions[0].caption, "as mha see says");
+    equal(await page.locator("[id^=look-head-]").count(), 4, "heads");
+    const buttons = await page.locator("#view .look-words button").allTextContents();
+    equal(buttons.length, kinds[0].rows, "a word for each row");
+    check(translation.startsWith(buttons[0]), `${buttons[0]} of ${translation}`);
+    await page.hover("#look-1");
+    const own = meanRow(CAPTIONS, 1),
+        best = own.indexOf(Math.max(...own));
+    const name = `${Math.floor(best / picture.across) + 1}.${(best % picture.across) + 1}`;
+    const caption = await text(page, "figcaption");
+    check(caption.includes(`most at ${name} ${(100 * own[best]).toFixed(1)} %`), caption);
+    await page.focus("#look-1");
+    await page.keyboard.press("ArrowRight");
+    equal(await page.evaluate(() => document.activeElement.id), "look-2", "the next word");
+    await page.keyboard.press("Enter");
+    check(page.url().includes("row=2"), "it stays");
+    await page.focus("#main");
+    await page.keyboard.press("ArrowRight");
+    const said = await text(page, "#main-value");
+    const shares = buttons.map((_, row) => meanRow(CAPTIONS, row)[0]),
+        most = shares.indexOf(Math.max(...shares));
+    check(said.includes(`patch 1.1: ${meanRow(CAPTIONS, 2)[0].toFixed(4)}`), said);
+    check(
+        said.includes(`looked at most by ${buttons[most]} ${(100 * shares[most]).toFixed(1)} %`),
+        said,
+    );
+    const strength = await page.$eval(`#look-${most}`, (one) => one.style.getPropertyValue("--look"));
+    near(Number(strength), 100, 1e-6, "the strongest word");
+    await page.click("#look-head-2-1");
+    check(page.url().includes("view=head") && page.url().includes("layer=2"), "its own view");
+    await page.click("#row-1");
+    const row = rowsOf(CAPTIONS, 0, 2)[1],
+        top = Math.max(...row);
+    check((await text(page, "figcaption")).includes(`${(100 * top).toFixed(1)} %`), "one head");
+    await page.close();
+    nothingWrong();
+});
+
+await test("queries_of_a_detector_have_boxes", async () => {
+    const page = await browser.open(DETECTOR);
+    const [{ boxes, target }] = dataOf(DETECTOR).sentences,
+        [{ boxes: found }] = read("found.json");
+    equal(boxes.length, 4, "queries");
+    for (const one of found) {
+        const n = boxes.findIndex(({ score }) => Math.abs(score - one.score) < 1e-5);
+        equal(target[n], one.class, "what it is");
+    }
+    const buttons = await page.locator("#view .look-words button").allTextContents();
+    equal(buttons[0], `${target[0]} ${(100 * boxes[0].score).toFixed(0)} %`, "the first query");
+    await page.click("#look-0");
+    await page.mouse.move(5, 5);
+    // The left side of its box, where that is on the picture, has the colour of the chosen row.
+    const x = Math.min(0.97, Math.max(0.03, boxes[0].left)),
+        y = Math.min(0.95, Math.max(0.05, boxes[0].top + boxes[0].height / 2));
+    if (boxes[0].left > 0.03)
+        equal((await colourAt(page, "#main", x, y)).join(" "), "255 180 84", "its box");
+    await page.close();
+    nothingWrong();
+});
+
+await test("pages_of_scenes_are_for_everyone", async () => {
+    for (const [path, hash] of [[CAPTIONS, ""], [CAPTIONS, "view=head&row=1"], [DETECTOR, "row=1"]]) {
+        const page = await browser.open(path, hash, { viewport: { width: 390, height: 800 } });
+        await page.waitForTimeout(100);
+        check((await overflow(page)) <= 0, `${path} ${hash}: scrolls sideways`);
+        equal((await axeProblems(page, tools, ".card")).join("; "), "", `${path} ${hash}`);
+        await page.close();
+    }
+    const page = await browser.open(CAPTIONS);
+    for (const view of ["wall", "compare", "align", "flow", "compute", "model", "study"]) {
+        await page.goto(page.url().replace(/#.*/, `#view=${view}`));
+        await page.waitForTimeout(100);
+        check((await text(page, "#view")).length > 0, view);
+    }
+    await page.close();
+    nothingWrong();
+});
+
 // ------------------------------------------------------------------- live -----
 
 // Disables encoder 1.2 of a live page and compares with the model whose matrix has zeros there.

@@ -35,6 +35,12 @@ small=(--width 16 --heads 2 --ff 32 --layers 2 --batch 20 --lr 0.005 --patch 4 -
     "$mha" train --images idx "${small[@]}" --steps 40 -o mean --classes left,right --threads 1 &&
         "$mha" train --images idx "${small[@]}" --steps 10 -o class --pooling class --stride 2 --threads 1
 } >log 2>&1 || give_up "no model: $(cat log)"
+scenes=(--scenes --width 32 --heads 2 --ff 32 --layers 2 --patch 10 --batch 8 --evaluate 20 --quiet)
+{
+    "$mha" scenes --split test --count 1 -o scenes &&
+        "$mha" train "${scenes[@]}" --stride 5 --places learned --steps 10 -o captions &&
+        "$mha" train "${scenes[@]}" --detect --queries 4 --steps 10 -o detector
+} >log 2>&1 || give_up "no model of scenes: $(cat log)"
 python3 "$here/without_head.py" mean 1 2 2 closed || give_up "no model without a head"
 printf 'shoe.pgm\nlarge.png\n' >names.txt
 export MHA_ISA=c
@@ -45,6 +51,10 @@ export MHA_ISA=c
         "$mha" see --model closed --json shoe.pgm large.png >closed.json &&
         "$mha" heads --model mean --json shoe.pgm >heads.json &&
         "$mha" heads --model mean --json --texts names.txt >studied.json &&
+        "$mha" view --model captions -o captions.html scenes/test-000000.png &&
+        "$mha" view --model detector -o detector.html scenes/test-000000.png &&
+        "$mha" see --model captions --language english --json scenes/test-000000.png >said.json &&
+        "$mha" see --model detector --least 0 --json scenes/test-000000.png >found.json &&
         "$mha" show --model mean --json shoe.pgm >shown.json
 } 2>log || give_up "no page: $(cat log)"
 "$mha" view --live --model mean -o live.html --study 0 shoe.pgm large.png 2>live.log

@@ -24,6 +24,7 @@ import { longMap } from "./long_map.js";
 import { showCell } from "./cell.js";
 import { changeOf } from "./live.js";
 import { headPicture } from "./picture.js";
+import { rowWords } from "./look.js";
 import { givenHeads, headSeries, headsChooser } from "./several.js";
 
 // Cells where the grammar says that two words belong together: {row, column, name}.
@@ -283,7 +284,7 @@ function facts(app, item) {
             ),
             list("broad", `${m.broad.toFixed(3)}, entropy as a share of the largest, row by row`),
             list("confidence", `${m.confidence.toFixed(3)}, the largest weight on average`),
-            list("distance", `${m.distance.toFixed(2)} ${unit} on average`),
+            m.distance === null ? [] : list("distance", `${m.distance.toFixed(2)} ${unit} on average`),
             m.one >= 0.005
                 ? list(
                       "one",
@@ -291,7 +292,9 @@ function facts(app, item) {
                           `same word`,
                   )
                 : [],
-            list("weight on", item.here.picture ? patchShares(m) : shares()),
+            m.distance === null
+                ? []
+                : list("weight on", item.here.picture ? patchShares(m) : shares()),
             aer === null ? [] : list("aer", `${aer.toFixed(3)}, alignment error rate`),
             typeof head.study?.importance === "number"
                 ? list("importance", head.study.importance.toFixed(3))
@@ -543,6 +546,7 @@ export function headView(app) {
         "div",
         {},
         controls(app),
+        head.patches && !head.patches.rows ? rowWords(app) : null,
         arcsChooser(app),
         el(
             "div",

@@ -40,6 +40,10 @@ function whatThisIs(app) {
 function limits(app) {
     const { model, sentences } = app.page;
     if (!model) return null;
+    if (model.reads === "pictures" && sentences[0].target)
+        return sentences[0].boxes
+            ? "The model finds shapes: each query looks at the picture and says what it sees, where, and how sure it is."
+            : "The model says what is in the picture, the likeliest word at a time; it has learnt scenes of coloured shapes and knows no others.";
     if (model.reads === "pictures")
         return sentences[0].probabilities
             ? "The model says one of the classes that it was trained on, whatever the picture shows; the probabilities above are its own."

@@ -20,6 +20,7 @@ import { goToStop, lectureActions, showLecture } from "./lecture.js";
 import { intro } from "./intro.js";
 import { hasPieces, joinPage } from "./join.js";
 import { pictureLine } from "./picture.js";
+import { lookView } from "./look.js";
 import { figureCursors, restoreCursors } from "./figure_view.js";
 
 const VIEWS = {
@@ -32,6 +33,7 @@ const VIEWS = {
     model: { name: "Model", make: modelView },
     study: { name: "Study", make: studyView },
     conv: { name: "Convolution", make: convView },
+    look: { name: "Picture", make: lookView, words: true },
 };
 const ASIDE = 390;
 
@@ -39,7 +41,7 @@ const ASIDE = 390;
 function keyWords() {
     const { sentences } = app.page;
     const views = viewNames().map((view) => VIEWS[view].name.toLowerCase());
-    const numbers = viewNames().map((view) => Object.keys(VIEWS).indexOf(view) + 1);
+    const numbers = viewNames().map((view) => (Object.keys(VIEWS).indexOf(view) + 1) % 10);
     const modes = Object.values(modesOf(app.item().head)).map((name) => name.toLowerCase());
     return [
         [numbers.join(" "), views.join(", ")],
@@ -219,7 +221,7 @@ function sentenceLine() {
         return el("div", { class: "sentence" }, pictureLine(app.page, sentence));
     const translates = app.page.model?.family === "translator";
     const lines = [
-        source
+        source && !sentence.picture
             ? wordLine(source, { lang: translates ? "en" : null }, (word, i) =>
                   sourceWord(sentence, word, i),
               )
@@ -327,7 +329,9 @@ function kindNames() {
 
 function viewNames() {
     return Object.keys(VIEWS).filter(
-        (view) => !VIEWS[view].kind || kindNames().includes(VIEWS[view].kind),
+        (view) =>
+            (!VIEWS[view].kind || kindNames().includes(VIEWS[view].kind)) &&
+            (!VIEWS[view].words || (app.sentence().picture && app.sentence().target)),
     );
 }
 
@@ -345,7 +349,7 @@ function navigation() {
             view,
             showView,
         ),
-        ["align", "model", "conv"].includes(view)
+        ["align", "model", "conv", "look"].includes(view)
             ? null
             : chooser("kind", "Kind of attention", kinds, app.state.kind, (kind) =>
                   app.set({ kind }),
@@ -464,7 +468,7 @@ const VIEW_ACTIONS = {
     },
 };
 Object.keys(VIEWS).forEach((view, n) => {
-    ACTIONS[n + 1] = () => showView(view);
+    ACTIONS[(n + 1) % 10] = () => showView(view);
 });
 
 function showKeys() {

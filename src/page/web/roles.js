@@ -83,9 +83,22 @@ function ruleOf({ rule, name }) {
     return name.startsWith("aligned") ? "aligned" : rule;
 }
 
+// Of a head whose rows are words and whose columns are patches there are no rules.
+const NO_ROLE = {
+    rule: "mixed",
+    picture: true,
+    letter: "M",
+    words: "rules are for heads whose rows are patches",
+    role: "no rule",
+    score: null,
+    threshold: null,
+    runner: { role: "", score: null, threshold: null },
+};
+
 // record: a role as the program writes it, of page.study.heads or of a kind's "roles".
 function roleOf(record, over) {
     const rule = record.found ? ruleOf(record) : "mixed";
+    if (record.rule === "picture" && record.name === "") return { ...NO_ROLE, over };
     const { letter, words } = (record.rule === "picture" ? PICTURE_RULES : RULES)[rule];
     return {
         rule,
