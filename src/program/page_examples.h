@@ -13,7 +13,8 @@ typedef struct page_examples {
 } page_examples;
 
 /* Reads the pictures of these files as the model reads them. Without any there is one, a scene of
- * "mha scenes". Returns EXIT_GO_ON, or EXIT_FAILED after a message; page_examples_free() either way.
+ * "mha scenes". Returns EXIT_GO_ON, or EXIT_FAILED after a message; page_examples_free() either
+ * way.
  */
 int page_examples_read(page_examples *examples, const session *session, char **paths, int count);
 void page_examples_free(page_examples *examples);
