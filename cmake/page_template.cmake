@@ -7,8 +7,8 @@
 # one script all see them, so these go: an import ends with its semicolon, "export " begins a line.
 # The script of a Worker, worker.js, is joined with js/host.mjs in the same way.
 # The policy of the page allows this script and no other, by its hash: "<!-- hash -->" in page.html.
-# The result is C: four strings, the page before its data and after it, the Worker's script, and our
-# own lecture.
+# The result is C: five strings, the page before its data and after it, the Worker's script, and our
+# own two lectures.
 cmake_minimum_required(VERSION 3.22)
 
 file(READ ${SOURCE}/page.html page)
@@ -84,6 +84,8 @@ quoted(head "${head}")
 quoted(tail "${tail}")
 file(READ ${SOURCE}/../lecture.txt lecture)
 quoted(lecture "${lecture}")
+file(READ ${SOURCE}/../lecture_pictures.txt lecture_pictures)
+quoted(lecture_pictures "${lecture_pictures}")
 quoted(worker "${worker}")
 file(WRITE ${OUTPUT} "/* Made from src/page/web/ by cmake/page_template.cmake. */
 #include \"page/page_template.h\"
@@ -94,6 +96,8 @@ const unsigned char page_template_tail[] = {
 ${tail}0};
 const unsigned char page_lecture_text[] = {
 ${lecture}0};
+const unsigned char page_lecture_pictures_text[] = {
+${lecture_pictures}0};
 const unsigned char page_template_worker[] = {
 ${worker}0};
 ")

@@ -191,7 +191,7 @@ _mha() {
         COMPREPLY=($(compgen -W "operator gradients linear layer model" -- "$cur"))
     elif [[ $command == bench || $command == explain || $previous == --case ]]; then
         _mha_word "${line##* }"
-    elif [[ $command == tensors || $command == inspect || $command == bleu ]]; then
+    elif [[ $command == tensors || $command == inspect || $command == bleu || $command == serve ]]; then
         COMPREPLY=($(compgen -f -- "$cur"))
     fi
 }

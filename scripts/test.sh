@@ -360,6 +360,7 @@ part_view() {
         job view test_any tests/page/test_any.sh build/mha \
             "$tools/node_modules/playwright-core" "$(command -v chromium)"
         job view test_teach tests/page/test_teach.sh build/mha "$tools" "$(command -v chromium)"
+        job view test_pictures tests/page/test_pictures.sh build/mha "$tools" "$(command -v chromium)"
         job view test_study tests/page/test_study.sh build/mha "$tools" "$(command -v chromium)"
     fi
 }

@@ -498,6 +498,7 @@ void capture_free(capture *c)
         for (size_t n = 0; n < sizeof arrays / sizeof arrays[0]; n++)
             free(arrays[n]);
     }
+    free(c->probabilities);
     free(c->stream.streams);
     free(c->stream.added);
     free(c->stream.logits);

@@ -78,6 +78,8 @@ typedef struct capture {
     double *logit;          /* [target_count] of the expected tokens, minus the mean of all */
     float *vector;          /* [vector_width] of the whole text, of length 1; NULL: has a decoder */
     int vector_width;
+    int class_count;       /* of a classifier of pictures; 0: it is none */
+    double *probabilities; /* [class_count] of the classes */
     capture_heads kind[ATTENTION_KINDS];
     capture_stream stream; /* all 0: not requested */
 } capture;

@@ -78,6 +78,15 @@ double picture_study_mean(const picture_study *s, int head, picture_measure meas
     return mean_of(samples_of(s, head, (int)measure), s->pictures);
 }
 
+double picture_study_count(const picture_study *s, int head, picture_measure measure)
+{
+    const head_sample *const samples = samples_of(s, head, (int)measure);
+    double counted = 0.0;
+    for (int n = 0; n < s->pictures; n++)
+        counted += (double)samples[n].count;
+    return counted;
+}
+
 head_interval picture_study_interval(const picture_study *s, int head, picture_measure measure)
 {
     return head_interval_of(samples_of(s, head, (int)measure), s->pictures,

@@ -23,6 +23,8 @@ void picture_study_free(picture_study *study);
 /* The mean of a measure of a head, NaN: it was never counted; its 95 % bootstrap interval. */
 double picture_study_mean(const picture_study *study, int head, picture_measure measure);
 head_interval picture_study_interval(const picture_study *study, int head, picture_measure measure);
+/* How many rows it is a mean over. */
+double picture_study_count(const picture_study *study, int head, picture_measure measure);
 
 /* The same of all heads of a layer together. */
 double picture_study_layer_mean(const picture_study *study, int layer, picture_measure measure);

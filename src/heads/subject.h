@@ -38,29 +38,38 @@ typedef struct subject_side {
                           * arrays: not known, since the text was written by the model */
 } subject_side;
 
-/* What is known of a picture beside its pixels. */
+/* A picture as a model reads it, and what is known of it. */
 typedef struct subject_picture {
-    int marks, across;  /* tokens before the patches; patches along a side */
+    int marks, across;    /* tokens before the patches; patches along a side */
+    int side, channels;   /* pixels along a side */
+    int patch, stride;    /* pixels along a side of a patch; from one patch to the next */
+    const uint8_t *bytes; /* [channels][side][side] before they are scaled to numbers */
     const bool *object; /* [across * across] the patch shows the object, not the ground; NULL: it is
                          * not known what is ground, see picture_object.h */
 } subject_picture;
 
+/* What a query of a detector finds: a box as shares of the sides of the picture, and how sure. */
+typedef struct subject_box {
+    double left, top, width, height, score;
+} subject_box;
+
 /* A text as a model reads it. */
 typedef struct subject_text {
-    const char *text;        /* made printable */
-    const char *given;       /* the target of the request, made printable; NULL: none */
-    const char *translation; /* the text of the target, if it is not `text` itself; else NULL */
-    double confidence;       /* of a translation that the model wrote itself: the geometric mean of
-                              * the probabilities of its tokens; 0: not known */
-    subject_side source;     /* what the encoder reads; no tokens: there is no encoder */
-    subject_side target;     /* what the decoder reads; no tokens: there is no decoder */
-    const char **expected;   /* [target.count] what it should say; NULL: there is no decoder */
-    const corpus_pair *gold; /* the grammar's relations; NULL: not known */
-    const char *no_gold;     /* why not; NULL: the grammar is not that of the model */
-    const char *outside;     /* why the grammar of the model does not have it; NULL: it does */
-    subject_picture picture; /* of a model that reads pictures; else across is 0 */
-    bool too_long;           /* it could not be read: the model has not enough positions */
-    void *memory;            /* of the implementation */
+    const char *text;         /* made printable */
+    const char *given;        /* the target of the request, made printable; NULL: none */
+    const char *translation;  /* the text of the target, if it is not `text` itself; else NULL */
+    double confidence;        /* of a translation that the model wrote itself: the geometric mean of
+                               * the probabilities of its tokens; 0: not known */
+    subject_side source;      /* what the encoder reads; no tokens: there is no encoder */
+    subject_side target;      /* what the decoder reads; no tokens: there is no decoder */
+    const char **expected;    /* [target.count] what it should say; NULL: there is no decoder */
+    const corpus_pair *gold;  /* the grammar's relations; NULL: not known */
+    const char *no_gold;      /* why not; NULL: the grammar is not that of the model */
+    const char *outside;      /* why the grammar of the model does not have it; NULL: it does */
+    subject_picture picture;  /* of a model that reads pictures; else across is 0 */
+    const subject_box *boxes; /* [target.count] of a detector; NULL: it is none */
+    bool too_long;            /* it could not be read: the model has not enough positions */
+    void *memory;             /* of the implementation */
 } subject_text;
 
 typedef struct subject subject;
@@ -89,6 +98,8 @@ struct subject {
     const char *family;  /* "translator", "bert" ... */
     const char *side_names[TRANSFORMER_SIDES]; /* "English", "French", "the text" */
     const char *first_text;                    /* an example to begin with */
+    int class_count;                           /* of a classifier of pictures; 0: it is none */
+    const char *const *classes; /* [class_count] their names; NULL: they have numbers only */
     double run_cost; /* multiplications of one run, per token; for long texts it is more */
     head_words words;
     const translator *translator; /* NULL: another model */
@@ -104,6 +115,9 @@ bool subject_count_words(subject *subject);
  * message: it has no tokenizer. subject_close() either way. */
 bool subject_of_model(subject *subject, const mha_model *model, char message[SUBJECT_MESSAGE_MAX]);
 void subject_close(subject *subject);
+
+/* The size of the grey or coloured pictures that the model reads; false: it reads none. */
+bool subject_picture_size(const subject *subject, int *side, int *channels);
 
 /* Whether the model predicts tokens: then the loss of a text is in nats. Otherwise it is an
  * encoder, and the loss is 1 - the cosine of the text's vector and that of the unchanged model. */

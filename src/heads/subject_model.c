@@ -263,6 +263,7 @@ static void free_text(subject_text *text)
     free(m->given);
     free(m->translation);
     free(m->pixels);
+    free(m->bytes);
     free(m->object);
     free(m);
 }
@@ -329,6 +330,7 @@ bool subject_of_model(subject *s, const mha_model *model, char message[SUBJECT_M
         s->shape.layers[kind] = (int)info.layers[kind];
     s->run_cost = (double)(info.parameters - (int64_t)info.vocabulary * info.width);
     s->reads_pictures = info.kind == MHA_MODEL_IMAGE_ENCODER;
+    s->class_count = s->reads_pictures ? (int)info.labels : 0;
     if (!has_all_heads(model, &info)) {
         snprintf(
             message, SUBJECT_MESSAGE_MAX,

@@ -26,6 +26,7 @@ typedef struct model_text {
     double confidence; /* of a translation that was written; else 0 */
     bool too_long;     /* for the positions of the model */
     float *pixels;     /* of a model that reads pictures, [channels][size][size] */
+    uint8_t *bytes;    /* the same before they were scaled */
     bool *object;      /* of its patches, see subject_picture; or NULL */
     subject_picture picture;
 } model_text;

@@ -31,6 +31,7 @@ typedef struct running {
     float *keys, *values; /* [layers of all kinds][G][longest columns][D], as captured */
     float *hidden;        /* [rows][width] */
     float *logits;        /* [target_count][vocabulary] */
+    float *classes;       /* [class_count] logits of a classifier of pictures */
     model_steps steps;
 } running;
 
@@ -111,7 +112,10 @@ static bool allocate(running *r)
         r->logits = calloc(rows * (size_t)r->info.vocabulary + 1, sizeof *r->logits);
     else
         r->hidden = calloc(rows * (size_t)r->info.width + 1, sizeof *r->hidden);
+    if (r->subject->class_count > 0)
+        r->classes = calloc((size_t)r->subject->class_count, sizeof *r->classes);
     return r->captures && (r->logits || r->hidden) &&
+           (r->classes || r->subject->class_count == 0) &&
            model_steps_make(&r->steps, r->subject, r->options, r->text) &&
            (!r->options->vectors || (r->keys && r->values));
 }
@@ -123,6 +127,7 @@ static void release(running *r)
     free(r->values);
     free(r->hidden);
     free(r->logits);
+    free(r->classes);
     model_steps_free(&r->steps);
 }
 
@@ -270,6 +275,26 @@ static bool make_vector(running *r)
     return r->c->vector;
 }
 
+/* The probabilities of the classes; false: out of memory. */
+static bool find_classes(running *r)
+{
+    const int count = r->subject->class_count;
+    double most = -INFINITY, sum = 0.0;
+    if (count == 0)
+        return true;
+    r->c->class_count = count;
+    r->c->probabilities = malloc((size_t)count * sizeof *r->c->probabilities);
+    if (!r->c->probabilities)
+        return false;
+    for (int n = 0; n < count; n++)
+        most = (double)r->classes[n] > most ? (double)r->classes[n] : most;
+    for (int n = 0; n < count; n++)
+        sum += r->c->probabilities[n] = exp((double)r->classes[n] - most);
+    for (int n = 0; n < count; n++)
+        r->c->probabilities[n] /= sum;
+    return true;
+}
+
 /* Copies numbers and flags of the tokens. The token after the last one may not be known. */
 static void take_tokens(running *r)
 {
@@ -325,6 +350,7 @@ static mha_status call_model(running *r, const mha_head_settings *heads, mha_poo
                                  .source_ids = both ? source->ids : NULL,
                                  .hidden = r->hidden,
                                  .logits = r->logits,
+                                 .labels = r->classes,
                                  .logit_row_count = r->logits ? own->side.count : 0,
                                  .heads = heads,
                                  .source_ignored =
@@ -370,7 +396,7 @@ static bool fill(running *r, const mha_head_settings *heads, mha_pool *pool)
         predict(r, row);
     }
     if (!finish_vectors(r) || !model_steps_fill(&r->steps, r->subject, r->c, r->options) ||
-        !(r->logits || make_vector(r)))
+        !(r->logits || make_vector(r)) || !find_classes(r))
         return false;
     take_stream(r);
     return true;

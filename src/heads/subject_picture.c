@@ -7,6 +7,7 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "heads/picture_object.h"
 #include "heads/subject_model_parts.h"
@@ -45,9 +46,9 @@ static void list_patches(model_side *m, int marks, int patches)
     m->side.count = marks + patches * patches;
 }
 
-/* What the model reads, and which of its patches show the object. False: out of memory. */
-static bool take_bytes(const subject *s, const mha_model_info *info, const uint8_t *bytes,
-                       model_text *m)
+/* What the model reads, and which of its patches show the object. The text gets the bytes. False:
+ * out of memory. */
+static bool take_bytes(const subject *s, const mha_model_info *info, uint8_t *bytes, model_text *m)
 {
     const int side = (int)info->image_size, channels = (int)info->channels;
     const size_t pixels = (size_t)side * (size_t)side;
@@ -56,6 +57,7 @@ static bool take_bytes(const subject *s, const mha_model_info *info, const uint8
                                .patch = (int)info->patch,
                                .stride = model_picture_stride(model_of(s)),
                                .across = model_picture_across(model_of(s))};
+    m->bytes = bytes;
     m->pixels = malloc((size_t)channels * pixels * sizeof *m->pixels);
     m->object = malloc((size_t)grid.across * (size_t)grid.across * sizeof *m->object);
     if (!m->pixels || !m->object)
@@ -64,11 +66,26 @@ static bool take_bytes(const subject *s, const mha_model_info *info, const uint8
         const size_t c = n / pixels;
         m->pixels[n] = ((float)bytes[n] / 255.0f - info->image_mean[c]) / info->image_deviation[c];
     }
-    m->picture =
-        (subject_picture){.marks = model_picture_marks(model_of(s)), .across = grid.across};
+    m->picture = (subject_picture){.marks = model_picture_marks(model_of(s)),
+                                   .across = grid.across,
+                                   .side = side,
+                                   .channels = channels,
+                                   .patch = grid.patch,
+                                   .stride = grid.stride,
+                                   .bytes = bytes};
     if (picture_object_find(&grid, bytes, m->object))
         m->picture.object = m->object;
     return true;
+}
+
+bool subject_picture_size(const subject *s, int *side, int *channels)
+{
+    mha_model_info info = {.size = sizeof info};
+    if (!s->reads_pictures || mha_model_get_info(model_of(s), &info) != MHA_OK)
+        return false;
+    *side = (int)info.image_size;
+    *channels = (int)info.channels;
+    return *channels == 1 || *channels == 3;
 }
 
 bool subject_picture_read(const subject *s, const pair_request *request, model_text *m,
@@ -85,16 +102,17 @@ bool subject_picture_read(const subject *s, const pair_request *request, model_t
                  info.channels);
         return false;
     }
-    uint8_t *const own = request->picture ? NULL : malloc(size);
-    bool fine = request->picture || own || model_out_of_memory(message);
-    if (fine && own)
-        fine = read_file(&info, request->text, own, message);
+    uint8_t *const bytes = malloc(size);
+    bool fine = bytes || model_out_of_memory(message);
+    if (fine && request->picture)
+        memcpy(bytes, request->picture, size);
+    else if (fine)
+        fine = read_file(&info, request->text, bytes, message);
     fine = fine && model_side_make(side, marks + across * across, message);
-    if (fine) {
-        list_patches(side, marks, across);
-        fine =
-            take_bytes(s, &info, own ? own : request->picture, m) || model_out_of_memory(message);
+    if (!fine) {
+        free(bytes);
+        return false;
     }
-    free(own);
-    return fine;
+    list_patches(side, marks, across);
+    return take_bytes(s, &info, bytes, m) || model_out_of_memory(message);
 }

@@ -3,7 +3,7 @@
  * The server on libmicrohttpd:
  *
  *      headers --begin_request()--> refused, or a request with a route
- *      body --on_request()--> collected, up to HTTP_BODY_MAX bytes
+ *      body --on_request()--> collected, up to what the service takes
  *      end of the body --make_answer()--> the route's function --send_answer()--> client
  *
  * libmicrohttpd's own timeout restarts with each byte, so a client could hold a connection for ever
@@ -53,8 +53,8 @@ struct http_server {
 /* A request while its body is received. */
 typedef struct request {
     const http_route *route;
-    size_t length;
-    char body[HTTP_BODY_MAX + 1];
+    size_t length, room; /* bytes of the body; what there is memory for */
+    char *body;          /* a 0 follows it */
 } request;
 
 /* ------------------------------------------------------------- answers ----- */
@@ -179,12 +179,17 @@ static bool is_allowed(const http_route *route, const char *method)
     return strcmp(route->method, strcmp(method, "HEAD") == 0 ? "GET" : method) == 0;
 }
 
+static size_t body_most(const http_server *server)
+{
+    return server->service->body_most > 0 ? server->service->body_most : HTTP_BODY_MAX;
+}
+
 /* Whether the body is announced to be too long; a chunked one is counted as it arrives. */
-static bool announces_too_much(struct MHD_Connection *connection)
+static bool announces_too_much(const http_server *server, struct MHD_Connection *connection)
 {
     const char *const length =
         MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-    return length != NULL && strtoull(length, NULL, 10) > HTTP_BODY_MAX;
+    return length != NULL && strtoull(length, NULL, 10) > body_most(server);
 }
 
 /* Called when the headers are complete: refuses the request, or sets *state to a new one. */
@@ -202,12 +207,16 @@ static enum MHD_Result begin_request(const http_server *server, struct MHD_Conne
         return refuse(connection, MHD_HTTP_NOT_FOUND, "Not found.\n");
     if (!is_allowed(route, method))
         return refuse_method(connection, route);
-    if (announces_too_much(connection))
+    if (announces_too_much(server, connection))
         return refuse(connection, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too long.\n");
     request *const r = calloc(1, sizeof *r);
-    if (r == NULL)
+    char *const body = calloc(1, 1);
+    if (r == NULL || body == NULL) {
+        free(r);
+        free(body);
         return MHD_NO;
-    r->route = route;
+    }
+    *r = (request){.route = route, .room = 1, .body = body};
     *state = r;
     return MHD_YES;
 }
@@ -331,6 +340,24 @@ static http_answer make_answer(http_server *server, struct MHD_Connection *conne
     return answer;
 }
 
+/* False: out of memory. */
+static bool add_to_body(request *r, const char *data, size_t size)
+{
+    const size_t needed = r->length + size + 1;
+    if (needed > r->room) {
+        const size_t room = needed > 2 * r->room ? needed : 2 * r->room;
+        char *const body = realloc(r->body, room);
+        if (body == NULL)
+            return false;
+        r->body = body;
+        r->room = room;
+    }
+    memcpy(r->body + r->length, data, size);
+    r->length += size;
+    r->body[r->length] = '\0';
+    return true;
+}
+
 /* libmicrohttpd calls this first without a state (headers), then with parts of the body, at last
  * with an empty part (end of the body). MHD_NO closes the connection. */
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, const char *url,
@@ -343,10 +370,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     if (r == NULL)
         return begin_request(server, connection, url, method, state);
     if (*size > 0) {
-        if (*size > HTTP_BODY_MAX - r->length)
+        if (*size > body_most(server) - r->length || !add_to_body(r, data, *size))
             return MHD_NO;
-        memcpy(r->body + r->length, data, *size);
-        r->length += *size;
         *size = 0;
         return MHD_YES;
     }
@@ -360,7 +385,10 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **st
     (void)arg;
     (void)connection;
     (void)code;
-    free(*state);
+    request *const r = *state;
+    if (r != NULL)
+        free(r->body);
+    free(r);
     *state = NULL;
 }
 

@@ -18,7 +18,7 @@
 
 enum {
     HTTP_SECRET_LETTERS = 32, /* 128 bits */
-    HTTP_BODY_MAX = 16384,
+    HTTP_BODY_MAX = 16384,    /* bytes of the body of a request, unless the service says more */
     HTTP_CONNECTIONS = 512,   /* at a time; more wait in the system's queue */
     HTTP_UNFINISHED = 384,    /* of them may still be sending their request */
     HTTP_SECONDS = 10,        /* time to send a request, and again to receive its answer */
@@ -44,6 +44,7 @@ typedef struct http_service {
     const http_route *routes;
     int route_count;
     void *arg;
+    size_t body_most; /* of this service; 0: HTTP_BODY_MAX */
 } http_service;
 
 typedef struct http_server http_server;

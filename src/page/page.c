@@ -12,6 +12,7 @@
 
 #include "heads/unsure_translation.h"
 #include "page/page_attention.h"
+#include "page/page_picture.h"
 #include "page/page_weights.h"
 #include "page/page_words.h"
 
@@ -43,6 +44,8 @@ static void put_model(json *j, const subject *model)
     json_integer(j, "decoder_layers", model->shape.layers[ATTENTION_DECODER]);
     json_bool(j, "translates", model->shape.layers[ATTENTION_CROSS] > 0);
     json_bool(j, "predicts", subject_predicts(model));
+    if (model->reads_pictures)
+        json_string(j, "reads", "pictures");
     json_close(j);
 }
 
@@ -145,6 +148,8 @@ static bool put_weights(json *j, const page_data *page, const page_sentence *s, 
     const page_attention heads = {
         .scene = head_scene_of(s->heads, kind, &page->subject->words, s->text.gold),
         .baselines = &s->baselines,
+        .picture =
+            kind != ATTENTION_DECODER && s->text.picture.across > 0 ? &s->text.picture : NULL,
         .layers = h->layers,
         .heads = h->heads,
         .rows = h->rows,
@@ -175,7 +180,7 @@ static bool put_kind(json *j, const page_data *page, const page_sentence *s, att
     const capture_heads *const h = &s->heads->kind[kind];
     const size_t maps = (size_t)h->layers * (size_t)h->heads;
     json_open_object(j, NULL);
-    bool fine = put_weights(j, page, s, kind) && put_vectors(j, h);
+    bool fine = put_weights(j, page, s, kind) && (h->q == NULL || put_vectors(j, h));
     if (fine && s->has_effects) {
         fine = put_floats(j, "losses", s->effects[kind].losses, maps) &&
                put_floats(j, "uniform_losses", s->effects[kind].uniform_losses, maps) &&
@@ -212,6 +217,9 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s,
         json_number(j, "confidence", text->confidence);
         put_doubts(j, text);
     }
+    fine &= page_picture_put(j, &text->picture);
+    page_probabilities_put(j, s->heads);
+    page_boxes_put(j, text);
     put_side(j, "source", &text->source);
     put_side(j, "target", &text->target);
     put_unknown(j, page->subject, &text->source);
@@ -240,6 +248,23 @@ static bool put_sentence(json *j, const page_data *page, const page_sentence *s,
     return fine;
 }
 
+/* Pictures to try, which a live page sends back. False: out of memory. */
+static bool put_examples(json *j, const page_data *page)
+{
+    int side = 0, channels = 0;
+    bool fine = subject_picture_size(page->subject, &side, &channels);
+    const size_t size = (size_t)channels * (size_t)side * (size_t)side;
+    json_open_array(j, "examples");
+    for (int n = 0; fine && n < page->example_count; n++) {
+        json_open_object(j, NULL);
+        json_string(j, "name", page->examples[n].name);
+        fine = page_put_text(j, "bytes", page_bytes_text(page->examples[n].bytes, size));
+        json_close(j);
+    }
+    json_close(j);
+    return fine;
+}
+
 char *page_json(const page_data *page)
 {
     char *text = NULL;
@@ -257,15 +282,19 @@ char *page_json(const page_data *page)
         json_bool(&j, "words", true);
     if (page->subject != NULL)
         put_model(&j, page->subject);
+    if (page->subject != NULL && page->subject->classes != NULL)
+        json_strings(&j, "classes", page->subject->classes, page->subject->class_count);
     if (page->study != NULL)
         page_study_put(&j, page->study);
     if (page->ablation != NULL)
         page_ablation_put(&j, page->ablation);
     if (page->lecture != NULL)
         page_lecture_put(&j, page->lecture);
+    if (page->example_count > 0)
+        fine = put_examples(&j, page);
     json_open_array(&j, "sentences");
     if (page->import != NULL)
-        fine = page_import_put(&j, page->import);
+        fine &= page_import_put(&j, page->import);
     for (int n = 0; n < page->count; n++)
         fine &= put_sentence(&j, page, &page->sentences[n],
                              page->steps != NULL ? &page->steps[n] : NULL);

@@ -11,7 +11,10 @@
  *      page_compute.h     one attention of each kind step by step
  *      page_command.h     the command line that makes the page again
  *
- *      {"format": "mha-view-2", "command": ..., "model": {...}, "study": {...}, "ablation": {...},
+ *      page_picture.h     the picture that a model of pictures reads
+ *
+ *      {"format": "mha-view-2", "command": ..., "model": {...}, "classes": [names], "study": {...},
+ *       "ablation": {...},
  *       "sentences": [
  *          {"source": [words], "target": [words], ..., "kinds": [{"name": "encoder", ...}, ...]},
  *          ...]}
@@ -32,6 +35,12 @@
 #include "page/page_sentence.h"
 #include "page/page_study.h"
 
+/* A picture to try, on a live page. */
+typedef struct page_example {
+    const char *name;
+    const uint8_t *bytes; /* as the model reads it, [channels][side][side] */
+} page_example;
+
 /* All data of a page. The pointers are borrowed: the caller frees what they point to. */
 typedef struct page_data {
     const subject *subject;        /* the model; NULL: the page shows an imported file */
@@ -44,6 +53,8 @@ typedef struct page_data {
     const page_steps *steps;       /* [count]; NULL: none */
     const page_matrices *matrices; /* NULL: none */
     const page_lecture *lecture;   /* NULL: none */
+    const page_example *examples;  /* [example_count] */
+    int example_count;
     int count;
 } page_data;
 

@@ -29,7 +29,7 @@ static bool is_compact(const page_attention *k)
 static bool put_head(json *j, const page_attention *k, const head_matrix *m, int map,
                      const gathered *all)
 {
-    if (!page_measure_head(&all->measured[map], m, &k->scene, k->baselines))
+    if (!page_measure_head(&all->measured[map], m, &k->scene, k->baselines, k->picture))
         return false;
     if (all->pictures != NULL && (all->pictures[map] = page_picture_text(m)) == NULL)
         return false;

@@ -20,6 +20,7 @@ enum { PAGE_EXACT_CELLS = 1 << 20 };
 typedef struct page_attention {
     head_scene scene;
     const head_baselines *baselines; /* NULL: not known */
+    const subject_picture *picture;  /* rows and columns are patches of it; NULL: they are words */
     int layers, heads, rows, columns;
     bool causal;
     /* Returns the weights of a layer, [heads][rows][columns], which are valid until the next call.

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/shell_quote.h"
-#include "page/page_study.h"
+#include "page/page.h"
 
 static void put_option(FILE *file, const char *name, const char *value)
 {
@@ -43,6 +43,8 @@ char *page_command_text(const page_command *command, const page_sentence *senten
         fprintf(file, " --layer %d", command->layer);
     for (int n = 0; n < count; n++)
         put_option(file, " ", sentences[n].text.text);
+    for (int n = count > 0; n < command->example_count; n++)
+        put_option(file, " ", command->examples[n].name);
     fclose(file);
     return text;
 }

@@ -14,6 +14,8 @@ typedef struct page_command {
     bool words;                                                /* join the pieces of words */
     bool live;                                                 /* with the model inside */
     int study;                                                 /* sentences */
+    const struct page_example *examples; /* pictures of a live page; the first is the sentence */
+    int example_count;
     int layer; /* that of the computation; 1 is the default */
 } page_command;
 

@@ -167,9 +167,10 @@ static bool read_lines(reading *r)
 }
 
 /* The text of our own lecture, as a file would have it. */
-static char *own_text(size_t *length)
+static char *own_text(bool pictures, size_t *length)
 {
-    const char *const text = (const char *)page_lecture_text;
+    const char *const text =
+        (const char *)(pictures ? page_lecture_pictures_text : page_lecture_text);
     *length = strlen(text);
     char *const copy = malloc(*length + 1);
     if (copy != NULL)
@@ -177,13 +178,15 @@ static char *own_text(size_t *length)
     return copy;
 }
 
-bool page_lecture_read(page_lecture *lecture, const char *path, char message[TEXT_FILE_MESSAGE_MAX])
+bool page_lecture_read(page_lecture *lecture, const char *path, bool pictures,
+                       char message[TEXT_FILE_MESSAGE_MAX])
 {
     reading r = {.lecture = lecture, .path = path != NULL ? path : "lecture", .message = message};
     size_t length = 0;
     *lecture = (page_lecture){.memory = NULL};
     snprintf(message, TEXT_FILE_MESSAGE_MAX, "out of memory");
-    lecture->memory = path != NULL ? text_file_read(path, &length, message) : own_text(&length);
+    lecture->memory =
+        path != NULL ? text_file_read(path, &length, message) : own_text(pictures, &length);
     if (lecture->memory == NULL)
         return false;
     if (length > LECTURE_FILE_MAX || strlen(lecture->memory) != length) {

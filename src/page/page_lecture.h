@@ -42,9 +42,9 @@ typedef struct page_lecture {
     int count;
 } page_lecture;
 
-/* Reads a file, or our own lecture if path is NULL. False, with a message: it cannot be read, or is
- * no lecture. page_lecture_free() either way. */
-bool page_lecture_read(page_lecture *lecture, const char *path,
+/* Reads a file, or our own lecture if path is NULL: that on words, or that on pictures. False, with
+ * a message: it cannot be read, or is no lecture. page_lecture_free() either way. */
+bool page_lecture_read(page_lecture *lecture, const char *path, bool pictures,
                        char message[TEXT_FILE_MESSAGE_MAX]);
 void page_lecture_free(page_lecture *lecture);
 

@@ -286,6 +286,19 @@ static bool put_lens(json *j, const probing *p)
     return fine;
 }
 
+/* Of an encoder; the probabilities are those of a classifier of pictures. */
+static void put_turned(json *j, const probing *p)
+{
+    const capture *const runs[] = {p->run.before, p->run.after};
+    json_exact(j, "turned", subject_loss(p->model, p->run.before, p->run.after));
+    for (int n = 0; n < 2 && runs[n]->class_count > 0; n++) {
+        json_open_array(j, n == 0 ? "classes_before" : "classes_after");
+        for (int c = 0; c < runs[n]->class_count; c++)
+            json_exact(j, NULL, runs[n]->probabilities[c]);
+        json_close(j);
+    }
+}
+
 static void put_side(json *j, const char *name, const subject_side *side)
 {
     if (side->count > 0)
@@ -317,7 +330,7 @@ static bool put_all(json *j, const probing *p)
     if (subject_predicts(p->model))
         put_rows(j, p);
     else
-        json_exact(j, "turned", subject_loss(p->model, p->run.before, p->run.after));
+        put_turned(j, p);
     if (p->row >= 0)
         fine = put_shares(j, p);
     if (p->request->probe.lens && subject_predicts(p->model))

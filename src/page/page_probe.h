@@ -13,7 +13,9 @@
  * digits, in the whole model and in the one that is interfered with; both read the target that the
  * whole model writes, or the given one. A row whose right token is not known has no word. An
  * encoder, which predicts no tokens, has "turned" instead of rows: 1 - the cosine of the two
- * vectors of the text. "written" is there if the model translates and something is changed.
+ * vectors of the text. A classifier of pictures has
+ * "classes_before" and "classes_after" too, the probabilities of all classes. "written" is there if
+ * the model translates and something is changed.
  *
  * With a row in the request, one of its words is taken apart, in the model that is interfered with
  * (heads/word_shares.h):

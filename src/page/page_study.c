@@ -11,6 +11,7 @@
 
 #include "base/terminal.h"
 #include "heads/head_eval.h"
+#include "heads/picture_study.h"
 #include "page/page_measures.h"
 
 enum { STUDY_SEED = 1 };
@@ -18,6 +19,11 @@ enum { STUDY_SEED = 1 };
 static void watch(int done, int count)
 {
     progress("sentence %d of %d", done, count);
+}
+
+static void watch_pictures(int done, int count)
+{
+    progress("picture %d of %d", done, count);
 }
 
 /* Fills `importance` of all heads. */
@@ -54,6 +60,32 @@ static bool find_roles(page_study *study, const subject *model, const subject_te
     return true;
 }
 
+/* The same on pictures. */
+static bool find_picture_roles(page_study *study, const subject *model, const subject_texts *texts,
+                               mha_pool *pool)
+{
+    study->on_pictures = true;
+    study->heads = calloc((size_t)study->count, sizeof *study->heads);
+    picture_study *const all =
+        study->heads != NULL ? picture_study_create(model, texts, pool, watch_pictures) : NULL;
+    progress_end();
+    if (all == NULL)
+        return false;
+    for (int n = 0; n < study->count; n++) {
+        page_study_head *const head = &study->heads[n];
+        head->name = head_at(all->shape, n);
+        head->picture_role = picture_study_role(all, n);
+        if (all->pictures > 1)
+            head->interval = picture_study_interval(all, n, head->picture_role.measure);
+        else
+            head->interval = (head_interval){NAN, NAN};
+        head->count = picture_study_count(all, n, head->picture_role.measure);
+        head->importance = NAN;
+    }
+    picture_study_free(all);
+    return true;
+}
+
 mha_status page_study_make(page_study *study, const subject *model, int sentences, mha_pool *pool)
 {
     const translator *const own = model->translator;
@@ -75,7 +107,9 @@ mha_status page_study_texts(page_study *study, const subject *model, const subje
 {
     *study =
         (page_study){.sentences = texts->count, .count = head_count(model->shape), .file = file};
-    return find_roles(study, model, texts, pool) ? MHA_OK : MHA_ERR_MEMORY;
+    const bool fine = model->reads_pictures ? find_picture_roles(study, model, texts, pool)
+                                            : find_roles(study, model, texts, pool);
+    return fine ? MHA_OK : MHA_ERR_MEMORY;
 }
 
 void page_study_free(page_study *study)
@@ -83,13 +117,16 @@ void page_study_free(page_study *study)
     free(study->heads);
 }
 
-static void put_head(json *j, const page_study_head *head)
+static void put_head(json *j, const page_study_head *head, bool on_pictures)
 {
     json_open_object(j, NULL);
     json_string(j, "kind", attention_kind_name(head->name.kind));
     json_integer(j, "layer", head->name.layer + 1);
     json_integer(j, "head", head->name.head + 1);
-    page_role_put(j, &head->role);
+    if (on_pictures)
+        page_picture_role_put(j, &head->picture_role, head->interval, head->count);
+    else
+        page_role_put(j, &head->role);
     json_number(j, "importance", head->importance);
     json_close(j);
 }
@@ -106,7 +143,7 @@ void page_study_put(json *j, const page_study *study)
     }
     json_open_array(j, "heads");
     for (int n = 0; n < study->count; n++)
-        put_head(j, &study->heads[n]);
+        put_head(j, &study->heads[n], study->on_pictures);
     json_close(j);
     json_close(j);
 }

@@ -5,17 +5,22 @@
 
 #include "format/json_writer.h"
 #include "heads/head_roles.h"
+#include "heads/picture_roles.h"
 
 typedef struct page_study_head {
     head_name name;
     head_role role;
+    picture_role picture_role; /* instead of it, of a model that reads pictures */
+    head_interval interval;    /* of the score of that role */
+    double count;              /* rows that it is a mean over */
     double importance; /* normalised within its layer, see head_eval_importance(); NaN: not known */
 } page_study_head;
 
 typedef struct page_study {
     int sentences, count;
     page_study_head *heads; /* [count] */
-    const char *file;       /* with the texts; NULL: the corpus */
+    bool on_pictures;
+    const char *file; /* with the texts; NULL: the corpus */
 } page_study;
 
 /* The number of sentences unless the user chooses another one. */

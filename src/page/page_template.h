@@ -10,7 +10,7 @@ extern const unsigned char page_template_head[], page_template_tail[];
 /* The script of the Worker that runs the model of a page (web/worker.js with js/host.mjs). */
 extern const unsigned char page_template_worker[];
 
-/* src/page/lecture.txt, with a 0 at its end. */
-extern const unsigned char page_lecture_text[];
+/* src/page/lecture.txt and lecture_pictures.txt, each with a 0 at its end. */
+extern const unsigned char page_lecture_text[], page_lecture_pictures_text[];
 
 #endif

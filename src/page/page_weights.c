@@ -53,6 +53,16 @@ static char *finish(base64 *b)
     return b->text;
 }
 
+char *page_bytes_text(const unsigned char *bytes, size_t count)
+{
+    base64 b = {.text = malloc((count + 2) / 3 * 4 + 1)};
+    if (b.text == NULL)
+        return NULL;
+    for (size_t n = 0; n < count; n++)
+        put_byte(&b, bytes[n]);
+    return finish(&b);
+}
+
 char *page_floats_text(const float *values, size_t count)
 {
     base64 b = {.text = malloc((4 * count + 2) / 3 * 4 + 1)};

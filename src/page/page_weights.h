@@ -24,6 +24,7 @@
 enum { PAGE_PICTURE_SIDE = 64 };
 
 /* All of these return texts for free(); NULL: out of memory. */
+char *page_bytes_text(const unsigned char *bytes, size_t count);
 char *page_floats_text(const float *values, size_t count);
 
 /* The same, or, if all of them are 16-bit floats (f16), "." and base64 of those: half as long, and

@@ -41,8 +41,11 @@ static char *make_command(const serve_app *app, bool changed, const page_sentenc
                          .texts = app->texts,
                          .study = PAGE_STUDY_SENTENCES,
                          .layer = 1};
-    if (changed)
+    if (changed) {
+        call.examples = app->examples;
+        call.example_count = app->example_count;
         return page_command_text(&call, NULL, 0);
+    }
     call.output = "view.html";
     call.target = given != NULL && given[0] != '\0' ? given : NULL;
     return page_command_text(&call, sentence, 1);
@@ -57,6 +60,8 @@ static char *make_data(const serve_app *app, bool changed, const page_sentence *
                             .study = app->study,
                             .lecture = app->lecture,
                             .sentences = sentence,
+                            .examples = app->examples,
+                            .example_count = app->example_count,
                             .count = 1};
     char *const text = command != NULL ? page_json(&page) : NULL;
     free(command);
@@ -125,6 +130,32 @@ static char *answer_compute(const serve_app *app, const serve_request *r,
     return text;
 }
 
+/* The answer to a request, for free(); NULL with a message. */
+static char *answer_any(const serve_app *app, const serve_request *request,
+                        char message[SUBJECT_MESSAGE_MAX])
+{
+    if (request->probe.asked)
+        return page_probe_json(app->model, request, app->pool, message);
+    return request->compute ? answer_compute(app, request, message)
+                            : answer_request(app, request, message);
+}
+
+/* The same with the picture of the request, which a model that reads pictures needs: the names of
+ * files are not followed. */
+static char *answer_picture(const serve_app *app, serve_request *request,
+                            char message[SUBJECT_MESSAGE_MAX])
+{
+    if (request->picture.bytes == NULL) {
+        snprintf(message, SUBJECT_MESSAGE_MAX, "the model reads pictures: \"picture\" is missing");
+        return NULL;
+    }
+    uint8_t *const bytes = serve_picture_read(&request->picture, app->model, message);
+    request->request.picture = bytes;
+    char *const text = bytes != NULL ? answer_any(app, request, message) : NULL;
+    free(bytes);
+    return text;
+}
+
 http_answer serve_view(void *arg, char *body, size_t length)
 {
     const serve_app *const app = arg;
@@ -132,10 +163,9 @@ http_answer serve_view(void *arg, char *body, size_t length)
     serve_request request;
     if (!serve_request_read(&request, app->model->shape, body, length, message))
         return error_answer(message);
-    char *const text = request.probe.asked
-                           ? page_probe_json(app->model, &request, app->pool, message)
-                       : request.compute ? answer_compute(app, &request, message)
-                                         : answer_request(app, &request, message);
+    const bool pictures = app->model->reads_pictures || request.picture.bytes != NULL;
+    char *const text =
+        pictures ? answer_picture(app, &request, message) : answer_any(app, &request, message);
     return text != NULL ? (http_answer){200, json_type, text} : error_answer(message);
 }
 
@@ -143,7 +173,11 @@ http_answer serve_view(void *arg, char *body, size_t length)
 http_answer serve_page(void *arg, char *body, size_t length)
 {
     const serve_app *const app = arg;
-    const serve_request first = {.request = {.text = app->model->first_text}, .effects = true};
+    serve_request first = {.request = {.text = app->model->first_text}, .effects = true};
+    if (app->example_count > 0) {
+        first.request.text = app->examples[0].name;
+        first.request.picture = app->examples[0].bytes;
+    }
     char message[SUBJECT_MESSAGE_MAX];
     http_answer answer = {200, "text/html; charset=utf-8", NULL};
     (void)body;

@@ -7,6 +7,8 @@
  *                           {"kind": "cross", "layer": 1, "head": 2, "change": "zero"}],
  *                        "effects": true}
  *
+ *                      "picture": {...} of a model that reads pictures, whose "text" is its name
+ *                      (serve_picture.h)
  *                      "compute": {"kind": "cross", "layer": 1} instead of a page requests the
  *                      steps and matrices of one attention (page_compute.h)
  *                      "probe": {"hidden": [2]} instead of a page requests an experiment: what the
@@ -31,8 +33,11 @@ typedef struct serve_app {
     const char *model_file; /* as the user named it; NULL: the default model */
     const char *texts;      /* the file of --texts; NULL: none */
     mha_pool *pool;
-    const page_study *study;     /* NULL: none */
-    const page_lecture *lecture; /* NULL: none */
+    const page_study *study;      /* NULL: none */
+    const page_lecture *lecture;  /* NULL: none */
+    const page_example *examples; /* [example_count] of a model that reads pictures; the page begins
+                                   * with the first */
+    int example_count;
     const char *command; /* the command line of every answer; NULL: one that makes its page */
 } serve_app;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads {"text": ..., "to": ..., "changes": [...], "effects": ..., "compute": {...}, "probe":
+ * Reads {"text": ..., "to": ..., "picture": {...}, "changes": [...], "effects": ..., "compute":
+ * {...}, "probe":
  * {...}} token by token; serve_request_probe.c reads the last of them. Unknown keys are errors:
  * they are mistakes of the client, which would otherwise get an answer to another question.
  */
@@ -146,6 +147,31 @@ static bool read_compute(request_reading *r)
     return true;
 }
 
+/* Reads {"rows": 28, "columns": 28, "channels": 1, "bytes": "AAEC..."}. */
+static bool read_picture(request_reading *r)
+{
+    serve_picture *const p = &r->request->picture;
+    json_reader_token token = json_reader_next(&r->json);
+    if (token != JSON_OBJECT)
+        return request_wrong(r, "\"picture\" must be an object");
+    while ((token = json_reader_next(&r->json)) == JSON_KEY) {
+        const char *const key = r->json.text;
+        const bool known = strcmp(key, "rows") == 0       ? request_number(r, &p->rows)
+                           : strcmp(key, "columns") == 0  ? request_number(r, &p->columns)
+                           : strcmp(key, "channels") == 0 ? request_number(r, &p->channels)
+                           : strcmp(key, "bytes") == 0
+                               ? request_string(r, &p->bytes)
+                               : request_wrong(r, "picture: unknown key; the keys are rows, "
+                                                  "columns, channels, bytes");
+        if (!known)
+            return false;
+    }
+    if (token != JSON_OBJECT_END)
+        return false;
+    const char *const fault = serve_picture_fault(p);
+    return fault == NULL || request_wrong(r, fault);
+}
+
 static bool read_all(request_reading *r)
 {
     json_reader_token token = json_reader_next(&r->json);
@@ -157,12 +183,13 @@ static bool read_all(request_reading *r)
             strcmp(key, "text") == 0      ? request_string(r, &r->request->request.text)
             : strcmp(key, "to") == 0      ? request_string(r, &r->request->request.target)
             : strcmp(key, "changes") == 0 ? read_changes(r)
+            : strcmp(key, "picture") == 0 ? read_picture(r)
             : strcmp(key, "effects") == 0 ? request_bool(r, &r->request->effects)
             : strcmp(key, "compute") == 0 ? read_compute(r)
             : strcmp(key, "probe") == 0
                 ? request_probe(r)
-                : request_wrong(r, "unknown key; the keys are text, to, changes, effects, "
-                                   "compute, probe");
+                : request_wrong(r, "unknown key; the keys are text, to, picture, changes, "
+                                   "effects, compute, probe");
         if (!known)
             return false;
     }

@@ -4,6 +4,7 @@
 #define PAGE_SERVE_REQUEST_H
 
 #include "heads/subject.h"
+#include "page/serve_picture.h"
 
 enum {
     SERVE_HEADS_MAX = 4096, /* heads of one kind that a request can change */
@@ -25,9 +26,10 @@ typedef struct serve_probe {
 
 typedef struct serve_request {
     pair_request request; /* its texts point into the body, its changes into `changes` */
-    bool changed;         /* at least one head is changed */
-    bool effects;         /* the effect of each single head is requested too */
-    bool compute;         /* the steps of the attention below are requested, not a page */
+    serve_picture picture;
+    bool changed; /* at least one head is changed */
+    bool effects; /* the effect of each single head is requested too */
+    bool compute; /* the steps of the attention below are requested, not a page */
     attention_kind kind;
     int layer;                                         /* from 0 */
     uint8_t changes[ATTENTION_KINDS][SERVE_HEADS_MAX]; /* [layers][heads] of head_mode */

@@ -17,10 +17,12 @@
 #include "base/restrict_calls.h"
 #include "base/terminal.h"
 #include "page/serve_app.h"
+#include "page/serve_picture.h"
 #include "program/args.h"
 #include "program/commands.h"
 #include "program/heads_setup.h"
 #include "program/options.h"
+#include "program/page_examples.h"
 #include "program/session.h"
 #include "program/texts.h"
 
@@ -31,18 +33,25 @@ static const char details[] =
     "and\n"
     "on the other heads. The server accepts connections from this machine only, and only with the\n"
     "secret in the printed URL, which changes on every start. Ctrl-C ends it. The model is as for\n"
-    "\"mha heads\", roles are found as by \"mha view\", once at the start.\n"
+    "\"mha heads\", roles are found as by \"mha view\", once at the start. With a model that "
+    "reads\n"
+    "pictures, such as vit-fashion, choose a picture on the page or drop it there; each PICTURE "
+    "is\n"
+    "one to try.\n"
     "\n"
     "Examples:\n"
     "  mha serve --open\n"
     "  mha serve --port 8080 --model my.safetensors\n"
-    "  mha serve --model all-MiniLM-L6-v2\n";
+    "  mha serve --model all-MiniLM-L6-v2\n"
+    "  mha serve --model vit-fashion shoe.png bag.png\n";
 
-typedef struct serve_request {
+typedef struct serve_options {
     const char *model_file, *texts, *lecture;
     int64_t port, threads;
     bool open;
-} serve_request;
+    char **pictures; /* [picture_count] */
+    int picture_count;
+} serve_options;
 
 static void set_ending_signals(sigset_t *set)
 {
@@ -82,13 +91,16 @@ static void wait_for(const sigset_t *signals, http_server *server)
 }
 
 /* Runs the server until a signal ends it. The address is the only line on stdout. */
-static bool serve(const serve_request *r, serve_app *app)
+static bool serve(const serve_options *r, serve_app *app)
 {
     static const http_route routes[] = {
         {"", "GET", serve_page},
         {"api/view", "POST", serve_view},
     };
-    const http_service service = {routes, sizeof routes / sizeof routes[0], app};
+    const http_service service = {.routes = routes,
+                                  .route_count = sizeof routes / sizeof routes[0],
+                                  .arg = app,
+                                  .body_most = serve_body_most(app->model)};
     char message[HTTP_MESSAGE_MAX];
     sigset_t signals;
     set_ending_signals(&signals);
@@ -113,7 +125,7 @@ static bool serve(const serve_request *r, serve_app *app)
 
 /* session_open() with the signals blocked: the threads of the pool inherit that, and leave the
  * signals to the first thread. */
-static int open_session(session *s, const serve_request *r)
+static int open_session(session *s, const serve_options *r)
 {
     sigset_t signals, before;
     set_ending_signals(&signals);
@@ -157,7 +169,7 @@ static bool make_study(serve_app *app, const session *s, const char *texts, page
     return status == MHA_OK || status == MHA_ERR_LENGTH;
 }
 
-static int run_with(const serve_request *r, session *s)
+static int run_with(const serve_options *r, session *s)
 {
     char from[MODEL_SENTENCES_MAX], message[TEXT_FILE_MESSAGE_MAX];
     page_study study = {.heads = NULL};
@@ -168,16 +180,22 @@ static int run_with(const serve_request *r, session *s)
                      .pool = s->pool,
                      .study = &study,
                      .lecture = &lecture};
-    bool fine = page_lecture_read(&lecture, r->lecture, message);
+    bool fine = page_lecture_read(&lecture, r->lecture, s->subject.reads_pictures, message);
     if (!fine)
         args_failed("%s", message);
+    page_examples examples = {.count = 0};
+    if (fine && s->subject.reads_pictures)
+        fine = page_examples_read(&examples, s, r->pictures, r->picture_count) == EXIT_GO_ON;
+    app.examples = examples.list;
+    app.example_count = examples.count;
     fine = fine && make_study(&app, s, r->texts, &study, from) && serve(r, &app);
+    page_examples_free(&examples);
     page_study_free(&study);
     page_lecture_free(&lecture);
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
-static int run_command(const serve_request *r)
+static int run_command(const serve_options *r)
 {
     char missing[HTTP_MESSAGE_MAX];
     session s;
@@ -186,10 +204,11 @@ static int run_command(const serve_request *r)
         return args_failed("%s", missing);
     }
     int code = open_session(&s, r);
-    if (code == EXIT_GO_ON && s.subject.reads_pictures)
+    if (code == EXIT_GO_ON && !s.subject.reads_pictures && r->picture_count > 0)
         code =
-            args_failed("this model reads pictures, which cannot be typed; \"mha view\" shows its "
-                        "heads");
+            args_wrong("serve: %s: this model reads texts, which are typed on the page; leave it "
+                       "out",
+                       r->pictures[0]);
     if (code == EXIT_GO_ON)
         code = run_with(r, &s);
     session_close(&s);
@@ -198,7 +217,7 @@ static int run_command(const serve_request *r)
 
 int command_serve(int argc, char **argv)
 {
-    serve_request r = {.port = 0};
+    serve_options r = {.port = 0};
     const arg_option options[] = {
         {"port", ARG_NUMBER, &r.port, "N", "the port to listen on (0: any free one)", 0, 65535},
         {OPTION_MODEL(&r.model_file, "en-fr")},
@@ -210,11 +229,13 @@ int command_serve(int argc, char **argv)
     };
     const arg_command command = {
         .name = "serve",
-        .usage = "[OPTION...]",
+        .usage = "[OPTION...] [PICTURE...]",
         .summary = "Serve the page of \"mha view\" live, on this machine only.",
         .details = details,
         ARG_OPTIONS(options),
+        .words_max = 16,
     };
-    const int code = args_parse(&command, argc, argv, NULL);
+    const int code = args_parse(&command, argc, argv, &r.picture_count);
+    r.pictures = argv + 1;
     return code != EXIT_GO_ON ? code : run_command(&r);
 }

@@ -13,6 +13,7 @@
 #include "base/output_file.h"
 #include "base/terminal.h"
 #include "format/json_writer.h"
+#include "heads/picture_study.h"
 #include "heads/whole_words.h"
 #include "program/args.h"
 #include "program/commands.h"
@@ -112,8 +113,12 @@ static int check(show_request *r, const arg_command *command)
 }
 
 /* Checks what depends on the model. */
-static int check_model(const show_request *r)
+static int check_model(const show_request *r, const arg_command *command)
 {
+    if (r->setup.session.subject.reads_pictures &&
+        args_refuse(command, "where words to",
+                    "is about words; leave it out with a model that reads pictures") != EXIT_GO_ON)
+        return EXIT_USAGE;
     const head_shape shape = r->setup.session.subject.shape;
     const char *const option = r->kind_name != NULL ? "kind" : "head";
     const char *const name = r->kind_name != NULL ? r->kind_name : r->head_name;
@@ -211,10 +216,10 @@ static void print_study(const show_request *r)
     if (s->pairs != NULL)
         printf("roles: on %d corpus sentence%s\n", count, count == 1 ? "" : "s");
     else if (heads_setup_file(s) != NULL)
-        printf("roles: on %d %s%s of %s\n", count, s->pairs_file != NULL ? "sentence pair" : "text",
-               count == 1 ? "" : "s", heads_setup_file(s));
+        printf("roles: on %d %s%s of %s\n", count, heads_setup_unit(s), count == 1 ? "" : "s",
+               heads_setup_file(s));
     else
-        printf("roles: on this text alone\n");
+        printf("roles: on this %s alone\n", heads_setup_unit(s));
 }
 
 /* The sentence, its translation, and the sheets. --width overrides the width of the terminal. */
@@ -307,11 +312,34 @@ static int make_maps(const show_request *r, const show_scene *scene)
     return code;
 }
 
+/* The roles of heads that read pictures, as "mha heads" finds them. */
+static int measure_pictures(const show_request *r, show_scene *scene, bool *drawn,
+                            const char **roles)
+{
+    const session *const s = &r->setup.session;
+    picture_study *const study =
+        picture_study_create(&s->subject, &r->setup.texts, s->pool, heads_watch);
+    progress_end();
+    if (study == NULL)
+        return heads_failed(MHA_ERR_MEMORY);
+    for (int n = 0; n < study->heads; n++) {
+        const picture_role role = picture_study_role(study, n);
+        roles[n] = role.found ? role.name : ROLE_NONE;
+    }
+    picture_study_free(study);
+    choose(r, NULL, drawn, roles);
+    scene->drawn = drawn;
+    scene->roles = roles;
+    return make_maps(r, scene);
+}
+
 /* Measures the heads if roles are wanted, then draws. drawn[] and roles[] have room for all heads.
  */
 static int measure(const show_request *r, show_scene *scene, bool *drawn, const char **roles)
 {
     heads_table table = {NULL, NULL};
+    if (r->study > 0 && r->setup.session.subject.reads_pictures)
+        return measure_pictures(r, scene, drawn, roles);
     const mha_status status = r->study > 0 ? heads_table_make(&table, &r->setup, -1) : MHA_OK;
     int code;
     if (status == MHA_OK) {
@@ -373,7 +401,7 @@ static int show(const show_request *r, subject_text *text)
     return code;
 }
 
-static int run(show_request *r)
+static int run(show_request *r, const arg_command *command)
 {
     /* Without a study no sentence of the corpus is measured, and none needs to fit the model. */
     r->setup.sentences = r->study > 0 ? r->study : 1;
@@ -382,7 +410,7 @@ static int run(show_request *r)
     r->setup.role_text = true;
     int code = heads_setup_open(&r->setup, "show");
     if (code == EXIT_GO_ON)
-        code = check_model(r);
+        code = check_model(r, command);
     if (code == EXIT_GO_ON && ((r->svg != NULL && !output_file_check(r->svg)) ||
                                (r->tikz != NULL && !output_file_check(r->tikz))))
         code = EXIT_FAILED;
@@ -442,7 +470,7 @@ int command_show(int argc, char **argv)
     code =
         words > 1 ? args_wrong("show: one sentence at a time, not %d", words) : check(&r, &command);
     if (code == EXIT_GO_ON)
-        code = run(&r);
+        code = run(&r, &command);
     free(joined);
     return code;
 }

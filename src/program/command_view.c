@@ -23,6 +23,7 @@
 #include "program/heads_setup.h"
 #include "program/live_engine.h"
 #include "program/options.h"
+#include "program/page_examples.h"
 #include "program/session.h"
 #include "program/small_model.h"
 #include "program/texts.h"
@@ -78,6 +79,7 @@ typedef struct view_request {
     const char *weights, *tokens, *ablation, *texts, *lecture; /* files; NULL: none */
     int64_t threads, study, layer;
     bool words, live;
+    bool joined; /* the text is words that were given one by one */
 } view_request;
 
 typedef struct view_run {
@@ -92,6 +94,7 @@ typedef struct view_run {
     page_ablation ablation;
     page_import *import; /* instead of a model */
     page_lecture lecture;
+    page_examples examples; /* of a live page of a model that reads pictures */
 } view_run;
 
 static bool out_of_memory(void)
@@ -121,7 +124,10 @@ static bool failed(const char *message)
 static bool fill_sentence(view_run *run, int n, const char *text)
 {
     char message[SUBJECT_MESSAGE_MAX];
-    const pair_request request = {.text = text, .target = run->request->target};
+    const page_example *const example = run->examples.count > 0 ? run->examples.list : NULL;
+    const pair_request request = {.text = example != NULL ? example->name : text,
+                                  .target = run->request->target,
+                                  .picture = example != NULL ? example->bytes : NULL};
     const bool fine = page_sentence_make(&run->sentences[n], &run->session.subject, &request,
                                          PAGE_EFFECTS_COST, run->session.pool, message);
     progress_end();
@@ -140,6 +146,12 @@ static void find_layers(const view_run *run, int layers[ATTENTION_KINDS])
         const int last = run->session.subject.shape.layers[kind] - 1;
         layers[kind] = run->request->layer <= last ? (int)run->request->layer - 1 : last;
     }
+}
+
+/* Models of scenes keep only the weights of their cross heads. */
+static bool has_computation(const view_run *run)
+{
+    return run->request->layer > 0 && run->session.scenes == NULL;
 }
 
 /* The computation of all sentences; false after a message. */
@@ -167,8 +179,9 @@ static void report(const view_run *run)
         heads += shape.layers[kind] * shape.heads[kind];
     const long long kilobytes =
         stat(run->request->output, &about) == 0 ? ((long long)about.st_size + 1023) / 1024 : 0;
-    printf("%s: %d head%s, %d sentence%s, %lld KB; open it in a browser\n", run->request->output,
-           heads, heads == 1 ? "" : "s", sentences, sentences == 1 ? "" : "s", kilobytes);
+    const char *const unit = run->session.subject.reads_pictures ? "picture" : "sentence";
+    printf("%s: %d head%s, %d %s%s, %lld KB; open it in a browser\n", run->request->output, heads,
+           heads == 1 ? "" : "s", sentences, unit, sentences == 1 ? "" : "s", kilobytes);
 }
 
 static bool write_text(const view_run *run, const char *text)
@@ -201,8 +214,10 @@ static bool write_page(const view_run *run)
                                .words = r->words,
                                .live = r->live,
                                .study = (int)r->study,
+                               .examples = run->examples.list,
+                               .example_count = run->examples.count,
                                .layer = (int)r->layer};
-    const bool has_steps = run->import == NULL && !r->live && r->layer > 0;
+    const bool has_steps = run->import == NULL && !r->live && has_computation(run);
     char *const command = page_command_text(&call, run->sentences, run->count);
     const page_data page = {.subject = run->import == NULL ? &run->session.subject : NULL,
                             .command = command,
@@ -214,6 +229,8 @@ static bool write_page(const view_run *run)
                             .steps = has_steps ? run->steps : NULL,
                             .matrices = has_steps ? &run->matrices : NULL,
                             .lecture = &run->lecture,
+                            .examples = run->examples.list,
+                            .example_count = run->examples.count,
                             .count = run->count};
     char *const text = command != NULL ? page_json(&page) : NULL;
     const bool fine = text != NULL ? write_text(run, text) : out_of_memory();
@@ -260,7 +277,9 @@ static bool read_ablation(view_run *run)
 static bool read_lecture(view_run *run)
 {
     char message[TEXT_FILE_MESSAGE_MAX];
-    return page_lecture_read(&run->lecture, run->request->lecture, message) || failed(message);
+    return page_lecture_read(&run->lecture, run->request->lecture,
+                             run->session.subject.reads_pictures, message) ||
+           failed(message);
 }
 
 /* The roles on the texts of a file, or on sentences that come with the model; of a model without
@@ -301,12 +320,13 @@ static bool make_page(view_run *run, char **texts)
 {
     bool fine = (make_room(run) || out_of_memory()) && read_ablation(run) && read_lecture(run);
     for (int n = 0; fine && n < run->count; n++) {
-        progress("sentence %d of %d", n + 1, run->count);
+        progress("%s %d of %d", run->session.subject.reads_pictures ? "picture" : "sentence", n + 1,
+                 run->count);
         fine = fill_sentence(run, n, texts[n]);
     }
     if (fine && run->request->study > 0)
         fine = make_study(run);
-    if (fine && run->request->layer > 0)
+    if (fine && has_computation(run))
         fine = make_steps(run);
     fine = fine && write_page(run);
     free_room(run);
@@ -338,15 +358,55 @@ static bool prepare_live(void)
     return model_path_find_module(module) && setenv("MHA_ISA", "c", 1) == 0;
 }
 
+/* The pictures of a model that reads them: words that were joined into one sentence are the names
+ * of several. names[] points into `joined`, which is cut, and has room for SENTENCES_MAX. */
+static int split_names(char *joined, char **names)
+{
+    int count = 0;
+    for (char *name = strtok(joined, " "); name != NULL; name = strtok(NULL, " ")) {
+        if (count < SENTENCES_MAX)
+            names[count] = name;
+        count++;
+    }
+    return count;
+}
+
+/* What pages of models of scenes cannot have. */
+static int check_scenes(const view_request *r, int count)
+{
+    if (r->live)
+        return args_wrong("view: --live: models of captions and detectors have no live page; leave "
+                          "it out");
+    if (r->texts != NULL || r->ablation != NULL)
+        return args_wrong(
+            "view: heads of models of captions and detectors have no roles; leave out "
+            "--texts and --ablation");
+    return count > 0 ? EXIT_GO_ON : args_wrong("view: which picture? Give PNG files");
+}
+
 static int run_command(const view_request *r, const char *model_file, char **texts, int count)
 {
+    char *names[SENTENCES_MAX];
     view_run run = {.request = r, .count = count > 0 ? count : 1};
-    int code = session_open(&run.session, model_file, SHIPPED_TRANSLATOR, r->threads);
-    if (code == EXIT_GO_ON && r->live && run.session.subject.reads_pictures)
-        code = args_failed("this model reads pictures, which cannot be typed; leave out --live");
+    int code = session_open_view(&run.session, model_file, SHIPPED_TRANSLATOR, r->threads);
+    if (code == EXIT_GO_ON && run.session.subject.reads_pictures && r->joined) {
+        run.count = count = split_names(texts[0], names);
+        texts = names;
+        if (count > SENTENCES_MAX)
+            code = args_wrong("view: %d pictures; a page has room for %d", count, SENTENCES_MAX);
+    }
+    if (code == EXIT_GO_ON && run.session.scenes != NULL)
+        code = check_scenes(r, count);
+    if (code == EXIT_GO_ON && r->live && run.session.subject.reads_pictures) {
+        code = page_examples_read(&run.examples, &run.session, texts, count);
+        run.count = 1;
+    } else if (code == EXIT_GO_ON && r->live && count > 1) {
+        code = args_wrong("view: a live page begins with one sentence, not with %d", count);
+    }
     char *first = (char *)run.session.subject.first_text;
     if (code == EXIT_GO_ON)
         code = make_page(&run, count > 0 ? texts : &first) ? EXIT_FINE : EXIT_FAILED;
+    page_examples_free(&run.examples);
     session_close(&run.session);
     return code;
 }
@@ -378,15 +438,13 @@ static int check(const arg_command *command, const view_request *r, int words)
         return args_wrong("view: --store is for the weights in a live page; add --live");
     if (r->store != NULL && strcmp(r->store, "q8") != 0)
         return args_wrong("view: weights in a page are stored as in the model's files, or as q8");
-    if (r->live && words > 1)
-        return args_wrong("view: a live page begins with one sentence, not with %d", words);
+    if (words > SENTENCES_MAX)
+        return args_wrong("view: %d sentences; a page has room for %d", words, SENTENCES_MAX);
     if (r->live)
         return args_refuse(command, "to tokens",
                            "is not for a live page; leave it out with --live");
     if (words == 0)
         return args_wrong("view: TEXT is missing; usage: mha view %s", command->usage);
-    if (words > SENTENCES_MAX)
-        return args_wrong("view: %d sentences; a page has room for %d", words, SENTENCES_MAX);
     if (r->target != NULL && words > 1)
         return args_wrong("view: --to is the translation of one sentence, not of %d", words);
     return args_refuse(command, "tokens", "names the words of a weights file; it needs --weights");
@@ -434,6 +492,7 @@ int command_view(int argc, char **argv)
     int code = options_parse_sentences(&command, argc, argv, &words, &joined);
     if (code != EXIT_GO_ON)
         return code;
+    r.joined = joined != NULL;
     code = check(&command, &r, words);
     if (code == EXIT_GO_ON)
         code = r.weights != NULL ? run_import(&r) : run_model(&r, argv + 1, words);

@@ -13,7 +13,9 @@
 #include "format/file_kind.h"
 #include "format/safetensors.h"
 #include "program/args.h"
+#include "program/scene_subject.h"
 #include "text/tokenizer_words.h"
+#include "vision/classes.h"
 
 const char *require_isa(void)
 {
@@ -91,6 +93,29 @@ static bool is_other(const char *path)
     return is_in_folder(path) && !is_translator(path);
 }
 
+/* The names of the classes, of a model in a folder that says them. */
+static int read_classes(session *s)
+{
+    const int count = s->subject.class_count;
+    char folder[MODEL_PATH_MAX], message[PICTURE_MESSAGE_MAX];
+    struct stat about;
+    snprintf(folder, sizeof folder, "%s", s->path);
+    char *const slash = strrchr(folder, '/');
+    if (stat(folder, &about) == 0 && !S_ISDIR(about.st_mode) && slash != NULL)
+        slash[slash == folder] = '\0';
+    if (count == 0)
+        return EXIT_GO_ON;
+    picture_class_name *const names = s->class_memory = calloc((size_t)count, sizeof *names);
+    s->class_names = calloc((size_t)count, sizeof *s->class_names);
+    if (names == NULL || s->class_names == NULL)
+        return args_failed("out of memory");
+    for (int n = 0; n < count; n++)
+        s->class_names[n] = names[n];
+    if (classes_read(folder, names, count, message))
+        s->subject.classes = s->class_names;
+    return EXIT_GO_ON;
+}
+
 static int load_other(session *s, bool heads, const mha_model_config *storage)
 {
     char message[SUBJECT_MESSAGE_MAX] = "";
@@ -103,7 +128,7 @@ static int load_other(session *s, bool heads, const mha_model_config *storage)
     if (status != MHA_OK)
         return args_failed("%s", message[0] != '\0' ? message : mha_status_string(status));
     if (subject_of_model(&s->subject, s->any, message))
-        return EXIT_GO_ON;
+        return read_classes(s);
     subject_close(&s->subject);
     s->subject = (subject){.methods = NULL};
     return heads ? args_failed("%s: %s", s->path, message) : EXIT_GO_ON;
@@ -146,12 +171,32 @@ int session_open_text(session *s, const char *model_file, shipped_model usual, i
     return open_with(s, model_file, usual, false, threads, storage);
 }
 
+int session_open_view(session *s, const char *model_file, shipped_model usual, int64_t threads)
+{
+    int count;
+    *s = (session){.path = ""};
+    if (!model_path_find(model_file, usual, s->path))
+        return EXIT_FAILED;
+    if (!scene_subject_is_folder(s->path))
+        return session_open(s, model_file, usual, threads);
+    int code = prepare(threads, &count);
+    if (code == EXIT_GO_ON)
+        code = start_threads(&s->pool, count);
+    if (code != EXIT_GO_ON)
+        return code;
+    s->scenes = scene_subject_open(&s->subject, s->path, s->pool);
+    return s->scenes != NULL ? EXIT_GO_ON : EXIT_FAILED;
+}
+
 void session_close(session *s)
 {
+    scene_model_free(s->scenes);
     mha_pool_free(s->pool);
     subject_close(&s->subject);
     translator_free(s->model);
     mha_model_free(s->any);
+    free(s->class_memory);
+    free((void *)s->class_names);
 }
 
 int session_open_pool(mha_pool **pool, int64_t threads)

@@ -15,10 +15,13 @@
 #include "translator/translator.h"
 
 typedef struct session {
-    char path[MODEL_PATH_MAX]; /* the model's file */
-    translator *model;         /* NULL: another model */
-    mha_model *any;            /* the other model */
-    subject subject;           /* the heads of either */
+    char path[MODEL_PATH_MAX];  /* the model's file */
+    translator *model;          /* NULL: another model */
+    mha_model *any;             /* the other model */
+    subject subject;            /* the heads of either */
+    const char **class_names;   /* of a classifier of pictures; NULL: none */
+    void *class_memory;         /* of the names */
+    struct scene_model *scenes; /* of session_open_view() */
     mha_pool *pool;
 } session;
 
@@ -33,6 +36,11 @@ int session_open(session *session, const char *model_file, shipped_model usual, 
  * stored and multiplied as `storage` says, which is not for translators of "mha train". */
 int session_open_text(session *session, const char *model_file, shipped_model usual,
                       int64_t threads, const mha_model_config *storage);
+
+/* The same as session_open() for the page of "mha view", which also shows models of scenes
+ * (scene_subject.h). */
+int session_open_view(session *session, const char *model_file, shipped_model usual,
+                      int64_t threads);
 void session_close(session *session);
 
 /* The threads alone, for commands without a model: *pool is NULL after a failure. */

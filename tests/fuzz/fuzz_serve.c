@@ -100,10 +100,28 @@ static void add_probe(fuzz *f, body *b)
     add(b, "}");
 }
 
+/* Sizes and bytes that belong together, or not. */
+static void add_picture(fuzz *f, body *b)
+{
+    static const char *const sizes[] = {"1,\"columns\":1", "2,\"columns\":3",
+                                        "1024,\"columns\":1025"};
+    static const char *const bytes[] = {"\"AA==\"", "\"AAECAwQF\"", "\"AAECAwQFAAECAwQFAAECAwQF\"",
+                                        "\"A*==\"", "\"\"",         "{}"};
+    add(b, "{\"rows\":");
+    add(b, sizes[fuzz_pick(f, fuzz_rare(f) ? 3 : 2)]);
+    add(b, fuzz_pick(f, 2) ? ",\"channels\":1,\"bytes\":" : ",\"channels\":3,\"bytes\":");
+    add(b, bytes[fuzz_pick(f, fuzz_rare(f) ? 6 : 3)]);
+    add(b, "}");
+}
+
 static void make_request(fuzz *f, body *b)
 {
     add(b, "{\"text\":");
     add_word(f, b);
+    if (fuzz_rare(f)) {
+        add(b, ",\"picture\":");
+        add_picture(f, b);
+    }
     if (fuzz_pick(f, 2)) {
         add(b, ",\"to\":");
         add_word(f, b);
@@ -151,6 +169,12 @@ static void check_request(const body *b, const serve_request *r)
 {
     check_text(b, r->request.text);
     check_text(b, r->request.target);
+    check_text(b, r->picture.bytes);
+    if (r->picture.bytes &&
+        (r->picture.rows > SERVE_SIDE_MAX || r->picture.columns > SERVE_SIDE_MAX ||
+         strlen(r->picture.bytes) !=
+             (r->picture.rows * r->picture.columns * r->picture.channels + 2) / 3 * 4))
+        fuzz_die("a picture of another size");
     check_text(b, r->probe.patch_text);
     check_text(b, r->probe.patch_target);
     for (int kind = 0; kind < ATTENTION_KINDS; kind++) {

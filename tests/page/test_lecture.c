@@ -22,7 +22,7 @@ static bool read_bytes(const char *bytes, size_t length)
     fclose(file);
     page_lecture_free(&lecture);
     message[0] = '\0';
-    const bool fine = page_lecture_read(&lecture, path, message);
+    const bool fine = page_lecture_read(&lecture, path, false, message);
     unlink(path);
     return fine;
 }
@@ -35,7 +35,10 @@ static bool read_text(const char *text)
 static void our_own_has_ten_stops(void)
 {
     page_lecture_free(&lecture);
-    CHECK(page_lecture_read(&lecture, NULL, message), "%s", message);
+    CHECK(page_lecture_read(&lecture, NULL, true, message), "%s", message);
+    CHECK(lecture.count == 8, "%d stops on pictures", lecture.count);
+    page_lecture_free(&lecture);
+    CHECK(page_lecture_read(&lecture, NULL, false, message), "%s", message);
     CHECK(lecture.count == 10, "%d stops", lecture.count);
     for (int n = 0; n < lecture.count; n++)
         CHECK(lecture.stops[n].text != NULL && lecture.stops[n].state[0] != '\0', "stop %d", n + 1);

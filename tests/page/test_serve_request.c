@@ -54,6 +54,17 @@ static void changes_reach_their_heads(void)
     }
 }
 
+static void a_picture_has_its_size(void)
+{
+    CHECK(read_body("{\"text\": \"a\", \"picture\": {\"rows\": 2, \"columns\": 1, \"channels\": 3, "
+                    "\"bytes\": \"AAECAwQF\"}}"),
+          "%s", message);
+    CHECK(request.picture.rows == 2 && request.picture.columns == 1 &&
+              request.picture.channels == 3 && strcmp(request.picture.bytes, "AAECAwQF") == 0,
+          "what was sent");
+    CHECK(read_body("{\"text\": \"a\"}") && request.picture.bytes == NULL, "no picture");
+}
+
 static void effects_are_requested_unless_declined(void)
 {
     CHECK(read_body("{\"text\": \"a\"}") && request.effects, "%s", message);
@@ -75,6 +86,25 @@ static void wrong_bodies_are_refused_with_a_message(void)
         {"{\"text\": \"a\", \"model\": \"b\"}", "unknown key; the keys are text"},
         {"{\"text\": \"a\", \"effects\": 0}", "true or false"},
         {"{\"text\": \"a\", \"changes\": {}}", "an array"},
+        {"{\"text\": \"a\", \"picture\": []}", "must be an object"},
+        {"{\"text\": \"a\", \"picture\": {}}", "are needed"},
+        {"{\"text\": \"a\", \"picture\": {\"file\": \"a.png\"}}", "unknown key; the keys are rows"},
+        {"{\"text\": \"a\", \"picture\": {\"rows\": 0, \"columns\": 1, \"channels\": 1, "
+         "\"bytes\": \"\"}}",
+         "none of them 0"},
+        {"{\"text\": \"a\", \"picture\": {\"rows\": -1}}", "whole number"},
+        {"{\"text\": \"a\", \"picture\": {\"rows\": 1025, \"columns\": 1, \"channels\": 1, "
+         "\"bytes\": \"AA==\"}}",
+         "at most 1024"},
+        {"{\"text\": \"a\", \"picture\": {\"rows\": 18446744073709551615, \"columns\": "
+         "18446744073709551615, \"channels\": 1, \"bytes\": \"AA==\"}}",
+         "at most 1024"},
+        {"{\"text\": \"a\", \"picture\": {\"rows\": 1, \"columns\": 1, \"channels\": 2, "
+         "\"bytes\": \"AAA=\"}}",
+         "must be 1 (grey) or 3"},
+        {"{\"text\": \"a\", \"picture\": {\"rows\": 2, \"columns\": 2, \"channels\": 1, "
+         "\"bytes\": \"AAAA\"}}",
+         "rows x columns x channels"},
         {"{\"text\": \"a\", \"changes\": [[]]}", "objects"},
         {"{\"text\": \"a\", \"changes\": [{}]}", "kind"},
         {"{\"text\": \"a\", \"changes\": [{\"kind\": \"cross\", \"layer\": 3, \"head\": 1, "
@@ -199,6 +229,7 @@ int main(int argc, char **argv)
     test_begin(argc, argv);
     RUN(a_text_is_enough);
     RUN(changes_reach_their_heads);
+    RUN(a_picture_has_its_size);
     RUN(effects_are_requested_unless_declined);
     RUN(wrong_bodies_are_refused_with_a_message);
     RUN(steps_are_requested);

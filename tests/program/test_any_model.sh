@@ -220,8 +220,25 @@ says "no such picture" "$err" "/nonexistent.ppm"
 head -c 100 picture.ppm >cut.ppm
 exits 1 heads --model vit cut.ppm
 says "half of a picture" "$err" "cut off"
-exits 1 serve --model vit
-says "no live pictures" "$err" "reads pictures"
+exits 0 view --model vit -o two.html --study 0 picture.ppm picture.ppm
+says "words are pictures" "$out" "2 pictures"
+python "the picture itself" '
+two = data("two.html")["sentences"]
+if len(two) != 2: print(len(two))
+picture = two[0]["picture"]
+if [picture[n] for n in ("across", "marks", "reads")] != [3, 1, "class"]: print(picture)
+if len(base64.b64decode(picture["bytes"])) != picture["channels"] * picture["side"] ** 2: print("bytes")
+if "probabilities" in two[0]: print("a model without classes has probabilities")
+if two[0]["kinds"][0]["roles"][0]["rule"] != "picture": print(two[0]["kinds"][0]["roles"][0])
+'
+exits 1 view --model vit -o two.html picture.ppm /nonexistent.ppm
+says "one of them is missing" "$err" "/nonexistent.ppm"
+exits 2 show --model vit --where "self>0.5" picture.ppm
+says "no conditions on words" "$err" "leave it out with a model that reads pictures"
+exits 2 serve --model bert picture.ppm
+says "a picture for a model of texts" "$err" "this model reads texts"
+exits 1 serve --model vit /nonexistent.ppm
+says "no such example" "$err" "/nonexistent.ppm"
 exits 0 view --model bert -o study.html --texts texts.txt "$text"
 python "roles of texts" '
 study = data("study.html")["study"]

@@ -2,6 +2,7 @@
 // The Compute view: one attention step by step, from words to output, with the numbers of the model.
 // Next, back and play move through the steps; every cell explains itself.
 import { computationOf } from "./compute_data.js";
+import { inUnits } from "./picture.js";
 import { contextOf, resultText, STEP_WORDS, stepsOf } from "./compute_steps.js";
 import { matrixFigure } from "./matrix_figure.js";
 import { headColor, headsChooser } from "./several.js";
@@ -86,7 +87,7 @@ function stepBar(app, steps, index) {
                             "aria-current": n === index ? "step" : null,
                             onclick: () => app.set({ step: name }),
                         },
-                        `${n + 1} ${STEP_WORDS[name]}`,
+                        `${n + 1} ${inUnits(app, STEP_WORDS[name])}`,
                     ),
                 ),
             ),
@@ -289,7 +290,7 @@ function whyNot(app) {
     if (own)
         return `This page has the steps of layer ${own.layer} of the ${own.kind}: choose it, make a page with \u201c--layer ${app.state.layer}\u201d, or use \u201cmha serve\u201d, which has all layers.`;
     return matrices?.length
-        ? "The text is too long for a page with its steps."
+        ? inUnits(app, "The text is too long for a page with its steps.")
         : "This page was made without steps: make it again without \u201c--layer 0\u201d.";
 }
 
@@ -333,8 +334,8 @@ function stepView(app, c) {
         "div",
         { class: "compute" },
         stepBar(app, steps, index),
-        el("h2", { id: "step-title" }, step.title),
-        el("p", { class: "prose" }, step.text),
+        el("h2", { id: "step-title" }, inUnits(app, step.title)),
+        el("p", { class: "prose" }, inUnits(app, step.text)),
         el("p", { class: "formula big" }, step.formula),
         some ? headsChooser(app, t.H, t.chosen, "Heads that are joined") : null,
         step.diagram ? diagram(app, t) : equationsView(app, step),

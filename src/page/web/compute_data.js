@@ -86,7 +86,7 @@ function computationsOf(app, sentence) {
 async function askFor(app, known, key, { kind, layer }) {
     try {
         const text = await ask({
-            text: app.live.text,
+            ...app.live.asked(),
             changes: readChanges(app.live.closed),
             compute: { kind, layer },
         });

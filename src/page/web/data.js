@@ -8,12 +8,16 @@ export const KIND_WORDS = {
     cross: "Cross",
 };
 
-// Little-endian, as is every machine that runs a browser.
-export function decodeFloats(text) {
+export function decodeBytes(text) {
     const letters = atob(text);
     const bytes = new Uint8Array(letters.length);
     for (let n = 0; n < letters.length; n++) bytes[n] = letters.charCodeAt(n);
-    return new Float32Array(bytes.buffer);
+    return bytes;
+}
+
+// Little-endian, as is every machine that runs a browser.
+export function decodeFloats(text) {
+    return new Float32Array(decodeBytes(text).buffer);
 }
 
 // A property that is computed when it is first read.
@@ -166,6 +170,7 @@ function makeHead(sentence, kind, arrays, map, known) {
         saidWords: kind.name === "encoder" ? null : (sentence.expected ?? null),
         columnWords: kind.name === "decoder" ? sentence.target : sentence.source,
         columnMarks: (kind.name === "decoder" ? sentence.target_marks : sentence.source_marks) ?? [],
+        patches: known.patches,
         lossUnit: known.lossUnit,
         scoresDiffer: kind.scores_differ ?? false,
         loss: kind.losses ? arrays.losses[map] : null,
@@ -213,6 +218,10 @@ function makeHeads(page, sentence, kind) {
     const known = {
         labels: rowLabels(sentence, kind),
         words: wordsOfKind(sentence, kind),
+        patches:
+            sentence.picture && kind.name !== "decoder"
+                ? { picture: sentence.picture, rows: kind.name === "encoder" }
+                : null,
         study: page.study?.heads.filter((record) => record.kind === kind.name),
         ablation: page.ablation?.[kind.name],
         lossUnit: page.model?.predicts === false ? "1 \u2212 cosine" : "nats",
@@ -220,6 +229,16 @@ function makeHeads(page, sentence, kind) {
     return Array.from({ length: kind.layers * kind.heads }, (_, map) =>
         makeHead(sentence, kind, arrays, map, known),
     );
+}
+
+// The bytes of a picture as [side][side][3].
+function pixelsOf({ side, channels, bytes: text }) {
+    const bytes = decodeBytes(text),
+        size = side * side;
+    const pixels = new Uint8Array(3 * size);
+    for (let n = 0; n < size; n++)
+        for (let c = 0; c < 3; c++) pixels[3 * n + c] = bytes[channels === 3 ? c * size + n : n];
+    return pixels;
 }
 
 // The page with page.sentences[s].heads.encoder[n] and so on, and special words in other brackets.
@@ -233,6 +252,7 @@ export function readPage(text, known = {}) {
             if (sentence[name]) sentence[name] = sentence[name].map(shownWord);
         for (const kind of sentence.kinds)
             for (const change of kind.changed ?? []) change.word = shownWord(change.word);
+        if (sentence.picture) lazy(sentence.picture, "pixels", () => pixelsOf(sentence.picture));
         if (sentence.vector) sentence.vector = decodeFloats(sentence.vector);
         sentence.heads = {};
         for (const kind of sentence.kinds)

@@ -3,6 +3,7 @@
 // and half the mean of its heads' weights, and these matrices are multiplied down to the words.
 // Values and feed-forward layers are left out, and cross-attention goes straight to the encoder,
 // past the decoder's own attention. One word is drawn as bands, all words as a map.
+import { inUnits } from "./picture.js";
 import {
     crossRollout,
     headsOfLayer,
@@ -121,7 +122,7 @@ function flowOf(app, layer, row) {
         title: `Attention followed down from \u201c${word}\u201d (rollout)`,
         word,
         summary:
-            `${rolloutWords(app)} Bands are as wide as their share of the product.` +
+            `${inUnits(app, rolloutWords(app))} Bands are as wide as their share of the product.` +
             (left > 0.005
                 ? ` Words that are not shown have ${(100 * left).toFixed(0)} % of it.`
                 : ""),
@@ -166,7 +167,7 @@ function rolloutMap(app, layer, word) {
         );
     return figureView(heatmapFigure(rolloutMatrix(app, layer, word)), {
         id: "main",
-        hint: "Choose a row to follow its word.",
+        hint: inUnits(app, "Choose a row to follow its word."),
         onchoose: (row) => app.set({ row }),
     }).element;
 }
@@ -191,7 +192,7 @@ export function flowView(app) {
             ),
             picker(
                 "flow-word",
-                "Word",
+                app.sentence().picture ? "Row" : "Word",
                 own[0].rowLabels.map((text, n) => [n, own[0].large ? `${n + 1} ${text}` : text]),
                 word,
                 (n) => app.set({ row: Number(n) }),
@@ -199,7 +200,7 @@ export function flowView(app) {
         ),
         figureView(flowOf(app, layer, word), {
             id: "flow",
-            hint: "Point at a word, or move with the arrow keys, to see its share.",
+            hint: inUnits(app, "Point at a word, or move with the arrow keys, to see its share."),
         }).element,
         rolloutMap(app, layer, word),
     );

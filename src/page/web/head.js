@@ -23,6 +23,8 @@ import { ablationPart } from "./ablation.js";
 import { longMap } from "./long_map.js";
 import { showCell } from "./cell.js";
 import { changeOf } from "./live.js";
+import { headPicture } from "./picture.js";
+import { rowWords } from "./look.js";
 import { givenHeads, headSeries, headsChooser } from "./several.js";
 
 // Cells where the grammar says that two words belong together: {row, column, name}.
@@ -49,8 +51,20 @@ export function goldCells(page, head) {
 
 // Modes that need the lengths of values are only for pages that have them.
 export function modesOf(head) {
-    const hidden = hiddenColumns(head).length > 1 ? "Marks hidden" : MODES.hidden;
-    return head.valueNorms ? { ...MODES, hidden } : { raw: MODES.raw, hidden };
+    const marked = hiddenColumns(head).length > 1 || head.patches?.picture.marks > 0;
+    const hidden = { hidden: marked ? "Marks hidden" : MODES.hidden };
+    return {
+        raw: MODES.raw,
+        ...(head.valueNorms ? { norm: MODES.norm } : {}),
+        // All columns of a picture without marks are patches.
+        ...(head.patches && !marked ? {} : hidden),
+    };
+}
+
+export function formsOf(head) {
+    return head.patches
+        ? { map: "Picture", matrix: "Matrix", arcs: "Arcs" }
+        : { map: "Map", arcs: "Arcs" };
 }
 
 // The error of a shown number by rounding; undefined: all are exact.
@@ -207,12 +221,13 @@ function roleLines(app, { head, here, role }) {
     const studied = () =>
         line(
             study.file
-                ? `Over ${study.sentences} texts of ${study.file.split("/").at(-1)}`
+                ? `Over ${study.sentences} ${role.picture ? "pictures" : "texts"} of ${study.file.split("/").at(-1)}`
                 : `Over ${study.sentences} sentences of the ${study.split} split`,
             role,
             roleBadge(role),
         );
-    return [head.study ? studied() : null, line("On this sentence", here, roleBadge(here))];
+    const own = here.picture ? "On this picture" : "On this sentence";
+    return [head.study ? studied() : null, line(own, here, roleBadge(here))];
 }
 
 // A page of tokens has the numbers of whole words.
@@ -226,6 +241,22 @@ function unitWords({ rows, columns, words }) {
     );
 }
 
+// Shares of the weight, and what is more than equal weights would have.
+function patchShares(m) {
+    const names = ["class", "self", "around", "above", "below", "left", "right", "row", "column"];
+    const more = ["border", "same_part", "object"];
+    const known = (list) => list.filter((name) => (m[name] ?? null) !== null);
+    return (
+        known(names)
+            .map((name) => `${name} ${m[name].toFixed(2)}`)
+            .join(", ") +
+        "; more than equal weights: " +
+        known(more)
+            .map((name) => `${name.replace("_", " ")} ${m[name].toFixed(2)}`)
+            .join(", ")
+    );
+}
+
 // The numbers of this sentence, by the names of "mha heads".
 function facts(app, item) {
     const { head } = item,
@@ -233,6 +264,12 @@ function facts(app, item) {
         aer = alignmentError(m);
     const list = (name, text) => [el("dt", {}, name), el("dd", {}, text)];
     const share = (name) => `${name} ${m[name].toFixed(2)}`;
+    const unit = item.here.picture ? "patches" : "words";
+    const shares = () =>
+        ["prev", "self", "next", "first", "end"]
+            .filter((name) => m[name] !== null)
+            .map(share)
+            .join(", ");
     return el(
         "div",
         {},
@@ -247,7 +284,7 @@ function facts(app, item) {
             ),
             list("broad", `${m.broad.toFixed(3)}, entropy as a share of the largest, row by row`),
             list("confidence", `${m.confidence.toFixed(3)}, the largest weight on average`),
-            list("distance", `${m.distance.toFixed(2)} words on average`),
+            m.distance === null ? [] : list("distance", `${m.distance.toFixed(2)} ${unit} on average`),
             m.one >= 0.005
                 ? list(
                       "one",
@@ -255,13 +292,9 @@ function facts(app, item) {
                           `same word`,
                   )
                 : [],
-            list(
-                "weight on",
-                ["prev", "self", "next", "first", "end"]
-                    .filter((name) => m[name] !== null)
-                    .map(share)
-                    .join(", "),
-            ),
+            m.distance === null
+                ? []
+                : list("weight on", item.here.picture ? patchShares(m) : shares()),
             aer === null ? [] : list("aer", `${aer.toFixed(3)}, alignment error rate`),
             typeof head.study?.importance === "number"
                 ? list("importance", head.study.importance.toFixed(3))
@@ -330,7 +363,8 @@ function relations(app, head) {
 // Enabled, disabled or uniform: only on a served page.
 function liveChooser(app, head) {
     if (!app.live) return null;
-    const choices = { open: "Enabled", zero: "Disabled", uniform: "Looks at all words equally" };
+    const uniform = `Looks at all ${head.patches ? "patches" : "words"} equally`;
+    const choices = { open: "Enabled", zero: "Disabled", uniform };
     return chooser(
         "change",
         "This head",
@@ -354,19 +388,41 @@ function movedFact(app, head) {
     ];
 }
 
+// Whether the figure is the picture, not a map of rows and columns.
+function isPicture(app) {
+    const { form } = app.state;
+    return app.item().head.patches && form !== "matrix" && form !== "arcs";
+}
+
+// The row that stays, or the one that is shown if no patch is pointed at.
+function rowChooser(app) {
+    const { row } = app.state,
+        { head } = app.item();
+    if (row < 0) return null;
+    return chooser(
+        "row-kept",
+        "The row that is shown",
+        { one: `Row ${head.rowLabels[row]}`, free: "Row of the patch pointed at" },
+        "one",
+        (to) => app.set(to === "free" ? { row: -1, column: -1 } : {}),
+    );
+}
+
 function controls(app) {
     const { mode, form, stretch, gold } = app.state;
     return el(
         "div",
         { class: "bar" },
         liveChooser(app, app.item().head),
-        chooser("form", "Form", { map: "Map", arcs: "Arcs" }, form, (to) => app.set({ form: to })),
+        chooser("form", "Form", formsOf(app.item().head), form, (to) => app.set({ form: to })),
         chooser("mode", "What is shown", modesOf(app.item().head), mode, (to) =>
             app.set({ mode: to }),
         ),
-        chooser("stretch", "Colours", { 1: "Stretch colours" }, stretch, () =>
-            app.set({ stretch: stretch ? 0 : 1 }),
-        ),
+        isPicture(app)
+            ? rowChooser(app)
+            : chooser("stretch", "Colours", { 1: "Stretch colours" }, stretch, () =>
+                  app.set({ stretch: stretch ? 0 : 1 }),
+              ),
         app.sentence().roles
             ? chooser("gold", "Grammar", { 1: "Grammar\u2019s pairs" }, gold, () =>
                   app.set({ gold: gold ? 0 : 1 }),
@@ -429,6 +485,29 @@ function shortMap(app, matrix, { onrow, onchoose }) {
     return main;
 }
 
+// The head over the picture: a chosen patch keeps its row, then one is chosen as its column.
+function overPicture(app, matrix, { onrow, onchoose }) {
+    const { head } = app.item(),
+        { picture, rows } = head.patches;
+    const mode = app.state.mode in modesOf(head) ? app.state.mode : "raw";
+    const figure = () => headPicture(app, head, mode, app.width());
+    const tokenAt = (i, j) => picture.marks + i * picture.across + j;
+    return figureView(figure(), {
+        id: "main",
+        hint: rows
+            ? "Point at a patch, or move with the arrow keys, to see its row. Enter or a click keeps the row."
+            : "Point at a patch, or move with the arrow keys.",
+        onmove: (i, j) => onrow(app.state.row >= 0 || !rows ? app.state.row : tokenAt(i, j)),
+        onchoose: (i, j) => {
+            const token = tokenAt(i, j),
+                { row } = app.state;
+            if (rows && row < 0) app.set({ row: token, column: -1 });
+            else if (rows && row === token) app.set({ row: -1, column: -1 });
+            else if (row >= 0) onchoose(row, token);
+        },
+    });
+}
+
 export function headView(app) {
     const item = app.item(),
         { head } = item;
@@ -438,13 +517,21 @@ export function headView(app) {
 
     function showRow(row) {
         if (row < 0)
-            rowRoom.replaceChildren(el("p", { class: "hint" }, "Choose a row to see it as bars."));
+            rowRoom.replaceChildren(
+                el(
+                    "p",
+                    { class: "hint" },
+                    head.patches?.rows
+                        ? "Choose a patch to see its row as bars."
+                        : "Choose a row to see it as bars.",
+                ),
+            );
         else
             rowRoom.replaceChildren(
                 figureView(rowFigure(head, matrix, row), { id: "row" }).element,
             );
     }
-    const main = (head.large ? longMap : shortMap)(app, matrix, {
+    const main = (isPicture(app) ? overPicture : head.large ? longMap : shortMap)(app, matrix, {
         onrow: showRow,
         onchoose: (i, j) => {
             app.note({ row: i, column: j });
@@ -459,6 +546,7 @@ export function headView(app) {
         "div",
         {},
         controls(app),
+        head.patches && !head.patches.rows ? rowWords(app) : null,
         arcsChooser(app),
         el(
             "div",

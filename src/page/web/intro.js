@@ -29,6 +29,8 @@ const ENGLISH_CHIPS = [
 function whatThisIs(app) {
     const { model } = app.page;
     if (!model) return "This page shows what every attention head in a file of weights looks at.";
+    if (model.reads === "pictures")
+        return "This page shows what every attention head of a model looks at on the picture above, which it reads as a row of patches.";
     if (model.translates)
         return "This page shows what every attention head of a translation model looks at while it reads the sentence above and writes its translation.";
     return model.predicts
@@ -39,6 +41,14 @@ function whatThisIs(app) {
 function limits(app) {
     const { model, sentences } = app.page;
     if (!model) return null;
+    if (model.reads === "pictures" && sentences[0].target)
+        return sentences[0].boxes
+            ? "The model finds shapes: each query looks at the picture and says what it sees, where, and how sure it is."
+            : "The model says what is in the picture, the likeliest word at a time; it has learnt scenes of coloured shapes and knows no others.";
+    if (model.reads === "pictures")
+        return sentences[0].probabilities
+            ? "The model says one of the classes that it was trained on, whatever the picture shows; the probabilities above are its own."
+            : "The model says nothing: it turns a picture into one vector.";
     if (model.family === "translator")
         return "The model is a laboratory: small enough to compute everything, and it knows only the words and sentences of its own grammar. What is outside is marked.";
     if (model.translates)
@@ -88,7 +98,7 @@ function modelMap(app) {
     return el(
         "div",
         { class: "model-map", role: "group", "aria-label": "The attentions of the model" },
-        column(own("decoder") || own("cross") ? "source words \u2191" : "words \u2191", [
+        column(app.sentence().picture ? "patches \u2191" : own("decoder") || own("cross") ? "source words \u2191" : "words \u2191", [
             "encoder",
         ]),
         column(own("encoder") ? "translation so far \u2191" : "words \u2191", ["decoder", "cross"]),

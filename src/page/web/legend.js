@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The badge of a role, a letter in a shape, and the legend of all letters.
-import { roleTitle, RULES } from "./roles.js";
+import { roleTitle, rulesOf } from "./roles.js";
 import { el } from "./dom.js";
 
 // role: of a head, or a rule without a score.
@@ -17,7 +17,7 @@ export function roleBadge(role, name = role.role) {
 export function legend(app, items = app.items()) {
     const counts = new Map();
     for (const { role } of items) counts.set(role.rule, (counts.get(role.rule) ?? 0) + 1);
-    const entries = Object.entries(RULES).map(([rule, { letter, name, words }]) => ({
+    const entries = Object.entries(rulesOf(items)).map(([rule, { letter, name, words }]) => ({
         rule,
         letter,
         name,

@@ -7,10 +7,12 @@ import { headName, isVisible, readPage } from "./data.js";
 import { el, released } from "./dom.js";
 import { joinPage } from "./join.js";
 import { cosine } from "./metrics.js";
+import { classDifference, classEffect, examplePicture, pictureBar } from "./live_picture.js";
+import { rankedClasses } from "./picture.js";
 
 const LEAST_SHIFT = 0.0005; // is shown as 0.001
 const TYPING_PAUSE = 200; // milliseconds
-const CHANGE_WORDS = { zero: "disabled", uniform: "looks at all words equally" };
+const CHANGE_WORDS = { zero: "disabled", uniform: "looks everywhere equally" };
 
 export function readChanges(text) {
     return text
@@ -84,6 +86,20 @@ export function shiftOf(head, before) {
 // -------------------------------------------------------------- the bar -----
 
 function liveBar(live) {
+    const message = el("output", { id: "live-message", class: "readout", "aria-live": "polite" });
+    const changes = el("div", { id: "live-changes", class: "bar" });
+    const difference = el("div", {});
+    const { element, input } = live.app.page.sentences[0].picture ? pictureBar(live) : textBar(live);
+    return {
+        input,
+        message,
+        changes,
+        difference,
+        element: el("div", {}, element, changes, message, difference),
+    };
+}
+
+function textBar(live) {
     const input = el("input", {
         id: "live-text",
         value: live.text,
@@ -105,16 +121,7 @@ function liveBar(live) {
         el("label", { class: "grow picker" }, el("span", {}, "Sentence"), input),
         el("button", { id: "live-go" }, live.app.page.model.translates ? "Translate" : "Read"),
     );
-    const message = el("output", { id: "live-message", class: "readout", "aria-live": "polite" });
-    const changes = el("div", { id: "live-changes", class: "bar" });
-    const difference = el("div", {});
-    return {
-        input,
-        message,
-        changes,
-        difference,
-        element: el("div", {}, form, changes, message, difference),
-    };
+    return { element: form, input };
 }
 
 function changeButtons(live) {
@@ -154,11 +161,11 @@ function summary(live) {
     const [now] = live.app.page.sentences,
         [then] = live.open.sentences;
     if (live.closed === "")
-        return `All heads are enabled${now.translation ? `: \u201c${now.translation}\u201d` : "."}`;
+        return allEnabled(live.app.page, now);
     const far = farthest(live);
     const moved = far && far.shift >= LEAST_SHIFT;
     return (
-        effectText(now, then) +
+        effectText(now, then, live.app.page) +
         (moved
             ? ` Moved most: ${headName(far.head)}, where ${(100 * far.shift).toFixed(1)} % of a ` +
               `row\u2019s weight went to other columns, on average.`
@@ -166,16 +173,25 @@ function summary(live) {
     );
 }
 
+function allEnabled(page, now) {
+    if (now.probabilities) {
+        const [{ name, p }] = rankedClasses(page, now);
+        return `All heads are enabled: \u201c${name}\u201d, ${(100 * p).toFixed(2)} %.`;
+    }
+    return `All heads are enabled${now.translation ? `: \u201c${now.translation}\u201d` : "."}`;
+}
+
 // What changed heads do to the whole: to the translation, to the text's vector, or to how likely the
 // text is.
-export function effectText(now, then) {
+export function effectText(now, then, page) {
+    if (now.probabilities) return classEffect(page, now, then);
     if (now.translation)
         return now.translation === then.translation
             ? `The translation stays \u201c${now.translation}\u201d.`
             : `\u201c${now.translation}\u201d instead of \u201c${then.translation}\u201d.`;
     if (now.vector)
         return (
-            `The text\u2019s vector turns: 1 \u2212 cosine is ` +
+            `The ${now.picture ? "picture" : "text"}\u2019s vector turns: 1 \u2212 cosine is ` +
             `${(1 - cosine(now.vector, then.vector)).toFixed(4)} (0: unchanged, 1: at a right angle).`
         );
     const sum = ({ log_likelihood: list }) => list.reduce((total, one) => total + (one ?? 0), 0);
@@ -216,6 +232,8 @@ export function wordChanges(before, after) {
 function differenceLine(live) {
     const [now] = live.app.page.sentences,
         [then] = live.open.sentences;
+    if (live.closed !== "" && now.probabilities)
+        return [classDifference(live.app.page, now, then)];
     if (live.closed === "" || !now.translation || now.translation === then.translation) return [];
     const marked = wordChanges(then.translation, now.translation).flatMap(({ word, change }) => [
         change ? el(change, {}, word) : word,
@@ -277,6 +295,14 @@ export function startLive(app) {
     let waiting = 0,
         asking = null,
         wanted = { text: beginning, closed: "" }; // what is shown or has been requested
+    let picture = exampleOf(beginning); // of the text that is shown, if the model reads pictures
+    // Pictures that were chosen are kept, so that Back finds them.
+    const chosen = new Map();
+    function exampleOf(name) {
+        const example = known.examples?.find((one) => one.name === name);
+        return example ? examplePicture(example, app.page.sentences[0].picture) : null;
+    }
+    const pictureOf = (name) => chosen.get(name) ?? exampleOf(name);
     const live = {
         app,
         text: beginning,
@@ -294,13 +320,22 @@ export function startLive(app) {
             clearTimeout(waiting);
             waiting = setTimeout(() => live.ask({ text }), TYPING_PAUSE);
         },
-        // Requests what the address says, if that differs from what is shown.
+        // What a request begins with: the text, and the picture that it is the name of.
+        asked: () => ({ text: live.text, ...(picture ? { picture } : {}) }),
+        say: (words) => {
+            bar.message.textContent = words;
+        },
+        // Requests what the address says, if that differs from what is shown. A picture of another
+        // page is not known here.
         follow() {
-            const text = app.state.text || live.text;
+            const isKnown = !picture || pictureOf(app.state.text);
+            const text = (isKnown && app.state.text) || live.text;
             if (text !== live.text || app.state.closed !== live.closed)
                 live.ask({ text, closed: app.state.closed });
         },
-        async ask(change) {
+        async ask({ picture: given, ...change }) {
+            if (given) chosen.set(change.text, given);
+            const again = Boolean(given);
             wanted = { ...wanted, ...change };
             wanted.closed = knownChanges(wanted.closed, live.open);
             const { text, closed } = wanted;
@@ -308,9 +343,10 @@ export function startLive(app) {
             asking?.abort();
             const own = (asking = new AbortController());
             try {
-                for await (const { open, page } of answers(text, closed, own.signal)) {
+                for await (const { open, page } of answers(text, closed, again, own.signal)) {
                     await released();
                     if (own.signal.aborted) return;
+                    picture = pictureOf(text);
                     const moved = text !== (app.state.text || live.text);
                     Object.assign(live, { text, closed, open });
                     app.show(page, { text, closed, ...(moved ? { hide: "", said: -1, word: -1 } : {}) });
@@ -335,21 +371,23 @@ export function startLive(app) {
         return readPage(await ask(request, signal), known);
     }
     // Two answers: the effects of single heads take most of the time, so they come second.
-    async function* answers(text, closed, signal) {
+    async function* answers(text, closed, again, signal) {
         const changes = readChanges(closed);
-        const quick = { text, effects: false };
+        const shown = pictureOf(text);
+        const whole = { text, ...(shown ? { picture: shown } : {}) };
+        const quick = { ...whole, effects: false };
         const open =
-            text === live.text ? live.open : await post({ ...quick, changes: [] }, signal);
+            text === live.text && !again ? live.open : await post({ ...quick, changes: [] }, signal);
         const page = changes.length ? await post({ ...quick, changes }, signal) : open;
         yield { open, page };
         if (page.sentences[0].kinds[0].losses) return;
-        const whole = await post({ text, changes, effects: true }, signal);
-        yield { open: changes.length ? open : whole, page: whole };
+        const last = await post({ ...whole, changes, effects: true }, signal);
+        yield { open: changes.length ? open : last, page: last };
     }
     function tell() {
         const focused = document.activeElement;
         const kept = bar.changes.contains(focused) ? bar.input : null;
-        if (bar.input !== focused) bar.input.value = live.text;
+        if (bar.input !== focused && !picture) bar.input.value = live.text;
         bar.changes.replaceChildren(...changeButtons(live));
         kept?.focus();
         bar.message.textContent = summary(live);

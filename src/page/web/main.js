@@ -7,7 +7,7 @@ import { roleHere, studiedRole } from "./roles.js";
 import { placeText, readState, stateText, withinPage } from "./state.js";
 import { chooser, el, NARROW, picker, watchPointer } from "./dom.js";
 import { wallView } from "./wall.js";
-import { headView, modesOf } from "./head.js";
+import { formsOf, headView, modesOf } from "./head.js";
 import { compareView } from "./compare.js";
 import { alignView } from "./align.js";
 import { modelView } from "./model.js";
@@ -19,6 +19,8 @@ import { startLive } from "./live.js";
 import { goToStop, lectureActions, showLecture } from "./lecture.js";
 import { intro } from "./intro.js";
 import { hasPieces, joinPage } from "./join.js";
+import { pictureLine } from "./picture.js";
+import { lookView } from "./look.js";
 import { figureCursors, restoreCursors } from "./figure_view.js";
 
 const VIEWS = {
@@ -31,6 +33,7 @@ const VIEWS = {
     model: { name: "Model", make: modelView },
     study: { name: "Study", make: studyView },
     conv: { name: "Convolution", make: convView },
+    look: { name: "Picture", make: lookView, words: true },
 };
 const ASIDE = 390;
 
@@ -38,16 +41,16 @@ const ASIDE = 390;
 function keyWords() {
     const { sentences } = app.page;
     const views = viewNames().map((view) => VIEWS[view].name.toLowerCase());
-    const numbers = viewNames().map((view) => Object.keys(VIEWS).indexOf(view) + 1);
+    const numbers = viewNames().map((view) => (Object.keys(VIEWS).indexOf(view) + 1) % 10);
     const modes = Object.values(modesOf(app.item().head)).map((name) => name.toLowerCase());
     return [
         [numbers.join(" "), views.join(", ")],
         ["[ ]", "the head before, the next"],
         ["{ }", "the layer before, the next"],
         kindNames().length > 1 ? ["k", `next kind: ${kindNames().join(", ")}`] : null,
-        sentences.length > 1 ? ["s", "the next sentence"] : null,
+        sentences.length > 1 ? ["s", app.sentence().picture ? "the next picture" : "the next sentence"] : null,
         ["m", modes.join(", ")],
-        ["a", "map or arcs"],
+        ["a", app.item().head.patches ? "picture, matrix or arcs" : "map or arcs"],
         ["c", "stretch the colours"],
         sentences.some(({ roles }) => roles) ? ["g", "the grammar\u2019s pairs"] : null,
         ["\u2190 \u2192", "compute: the step before, the next; in a lecture the stop"],
@@ -214,9 +217,11 @@ function readWord(sentence, word, i) {
 function sentenceLine() {
     const sentence = app.sentence(),
         { source, target, expected } = sentence;
+    if (sentence.picture && !target)
+        return el("div", { class: "sentence" }, pictureLine(app.page, sentence));
     const translates = app.page.model?.family === "translator";
     const lines = [
-        source
+        source && !sentence.picture
             ? wordLine(source, { lang: translates ? "en" : null }, (word, i) =>
                   sourceWord(sentence, word, i),
               )
@@ -300,7 +305,7 @@ function sentencePicker() {
         ? null
         : picker(
               "sentence",
-              "Sentence",
+              app.sentence().picture ? "Picture" : "Sentence",
               app.page.sentences.map((sentence) => [sentence.index, sentence.text]),
               app.state.sentence,
               (n) => app.set({ sentence: Number(n) }),
@@ -326,7 +331,9 @@ function kindNames() {
 
 function viewNames() {
     return Object.keys(VIEWS).filter(
-        (view) => !VIEWS[view].kind || kindNames().includes(VIEWS[view].kind),
+        (view) =>
+            (!VIEWS[view].kind || kindNames().includes(VIEWS[view].kind)) &&
+            (!VIEWS[view].words || (app.sentence().picture && app.sentence().target)),
     );
 }
 
@@ -344,7 +351,7 @@ function navigation() {
             view,
             showView,
         ),
-        ["align", "model", "conv"].includes(view)
+        ["align", "model", "conv", "look"].includes(view)
             ? null
             : chooser("kind", "Kind of attention", kinds, app.state.kind, (kind) =>
                   app.set({ kind }),
@@ -442,7 +449,7 @@ const ACTIONS = {
     k: () => app.set({ kind: nextOf(kindNames(), app.state.kind) }),
     s: () => app.set({ sentence: (app.state.sentence + 1) % app.page.sentences.length }),
     m: () => app.set({ mode: nextOf(Object.keys(modesOf(app.item().head)), app.state.mode) }),
-    a: () => app.set({ form: app.state.form === "map" ? "arcs" : "map" }),
+    a: () => app.set({ form: nextOf(Object.keys(formsOf(app.item().head)), app.state.form) }),
     c: () => app.set({ stretch: app.state.stretch ? 0 : 1 }),
     g: () => app.set({ gold: app.state.gold ? 0 : 1 }),
     d: () => app.set({ view: "compare", other: "" }),
@@ -463,7 +470,7 @@ const VIEW_ACTIONS = {
     },
 };
 Object.keys(VIEWS).forEach((view, n) => {
-    ACTIONS[n + 1] = () => showView(view);
+    ACTIONS[(n + 1) % 10] = () => showView(view);
 });
 
 function showKeys() {
@@ -555,6 +562,7 @@ function aboutText() {
 function modelNames() {
     const { model } = app.page;
     if (!model) return [];
+    if (model.reads === "pictures") return ["any", "pictures"];
     return ["any", model.translates ? "translates" : model.predicts ? "predicts" : "encodes"];
 }
 

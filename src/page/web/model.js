@@ -5,12 +5,22 @@ import { drawsWhenSeen, moveFocus } from "./wall.js";
 import { legend, roleBadge } from "./legend.js";
 import { changeOf } from "./live.js";
 import { el } from "./dom.js";
+import { inUnits } from "./picture.js";
 
 const KIND_TEXTS = {
     encoder: "every source word looks at all source words",
     decoder: "every word looks at itself and at the words before it",
     cross: "every word of the translation looks at the source",
 };
+
+function kindText(app, name) {
+    const { picture, target } = app.sentence();
+    if (picture && !target) return "every patch looks at all patches; each picture is one head";
+    if (picture && name === "encoder") return "every patch looks at all patches";
+    return picture && name === "cross"
+        ? "every word looks at the picture"
+        : KIND_TEXTS[name];
+}
 
 function sheetCell(app, { head, role }, draws) {
     const canvas = el("canvas", { class: "thumb", "aria-hidden": "true" });
@@ -44,7 +54,7 @@ function kindSheet(app, { name, layers, heads }, draws) {
         "section",
         { class: "sheet-kind", style: `--heads:${heads}`, "aria-labelledby": `sheet-${name}` },
         el("h2", { id: `sheet-${name}` }, `${KIND_WORDS[name]}: ${layers} \u00d7 ${heads} heads`),
-        el("p", { class: "hint" }, KIND_TEXTS[name]),
+        el("p", { class: "hint" }, kindText(app, name)),
         el(
             "div",
             { class: "sheet-grid" },
@@ -64,7 +74,7 @@ export function modelView(app) {
             "p",
             { class: "hint" },
             `All ${heads} heads on this sentence; layers from top to bottom, heads from left to right. `,
-            "Choose one to see its words.",
+            inUnits(app, "Choose one to see its words."),
         ),
         legend(
             app,

@@ -5,7 +5,7 @@
 // Numbers have the names of the columns of "mha heads".
 import { headDivergence } from "./metrics.js";
 import { rowOf } from "./data.js";
-import { RULES } from "./roles.js";
+import { rulesOf, PICTURE_RULES, RULES } from "./roles.js";
 
 const COMPARISONS = {
     ">": (a, b) => a > b,
@@ -33,13 +33,26 @@ const MEASURED = [
     "one",
     "says",
     "reads",
+    "class",
+    "above",
+    "below",
+    "left",
+    "right",
+    "around",
+    "row",
+    "column",
+    "border",
+    "same_part",
+    "object",
+    "reach",
 ];
 const DERIVED = {
     layer: ({ head }) => head.layer,
     head: ({ head }) => head.head,
     score: ({ role }) => role.score,
     importance: ({ head }) => head.study?.importance ?? null,
-    sink: ({ head: { measures } }) => Math.max(measures.first, measures.end ?? 0),
+    sink: ({ head: { measures } }) =>
+        measures.first === undefined ? null : Math.max(measures.first, measures.end ?? 0),
     aer: ({ head: { measures } }) => alignmentError(measures),
     loss: ({ head }) => head.loss,
     delta: ({ head }) => head.ablation?.delta ?? null,
@@ -55,7 +68,7 @@ export function knownFields(items) {
 
 // The smaller of the two error rates; null: not known.
 export function alignmentError(measures) {
-    return measures.aer_says === null ? null : Math.min(measures.aer_says, measures.aer_reads);
+    return (measures.aer_says ?? null) === null ? null : Math.min(measures.aer_says, measures.aer_reads);
 }
 
 function fieldValue(item, field) {
@@ -102,7 +115,7 @@ function parseLike(kind, text, items) {
 }
 
 function roleNames({ role, rule }) {
-    return `${role} ${RULES[rule].name}`;
+    return `${role} ${(RULES[rule] ?? PICTURE_RULES[rule]).name}`;
 }
 
 function roleTest(word, items) {

@@ -32,18 +32,77 @@ export const RULES = {
     mixed: { letter: "M", name: "mixed", words: "none of the rules holds" },
 };
 
+// The rules of heads that read patches (src/heads/picture_roles.h), in their order.
+export const PICTURE_RULES = {
+    "picture-class-token": {
+        letter: "C",
+        name: "class token",
+        words: "looks at the tokens before the patches",
+    },
+    "picture-self": { letter: "S", name: "self", words: "looks at its own patch" },
+    "picture-above": { letter: "\u2191", name: "above", words: "looks at the patch above" },
+    "picture-below": { letter: "\u2193", name: "below", words: "looks at the patch below" },
+    "picture-left": { letter: "\u2190", name: "left", words: "looks at the patch to the left" },
+    "picture-right": { letter: "\u2192", name: "right", words: "looks at the patch to the right" },
+    "picture-neighbours": {
+        letter: "N",
+        name: "neighbours",
+        words: "looks at the eight patches around its own",
+    },
+    "picture-same-row": { letter: "\u2194", name: "same row", words: "looks along its own row" },
+    "picture-same-column": {
+        letter: "\u2195",
+        name: "same column",
+        words: "looks along its own column",
+    },
+    "picture-border": { letter: "E", name: "border", words: "looks at the edge of the picture" },
+    "picture-same-part": {
+        letter: "P",
+        name: "same part",
+        words: "looks at the object from the object, at the ground from the ground",
+    },
+    "picture-object": {
+        letter: "O",
+        name: "object",
+        words: "looks at the object, from wherever",
+    },
+    "picture-broad": { letter: "B", name: "broad", words: "looks at all patches equally" },
+    "picture-far": { letter: "F", name: "far", words: "looks far away on the picture" },
+    mixed: RULES.mixed,
+};
+
+// The rules that heads of these items can have.
+export function rulesOf(items) {
+    return items.some(({ here }) => here.picture) ? PICTURE_RULES : RULES;
+}
+
 // before, after and aligned are shown apart from the other offsets and relations.
 function ruleOf({ rule, name }) {
+    if (rule === "picture") return `picture-${name.replaceAll(" ", "-")}`;
     if (rule === "offset") return /next|after/.test(name) ? "after" : "before";
     return name.startsWith("aligned") ? "aligned" : rule;
 }
 
+// Of a head whose rows are words and whose columns are patches there are no rules.
+const NO_ROLE = {
+    rule: "mixed",
+    picture: true,
+    letter: "M",
+    words: "rules are for heads whose rows are patches",
+    role: "no rule",
+    score: null,
+    threshold: null,
+    runner: { role: "", score: null, threshold: null },
+};
+
 // record: a role as the program writes it, of page.study.heads or of a kind's "roles".
 function roleOf(record, over) {
     const rule = record.found ? ruleOf(record) : "mixed";
-    const { letter, words } = RULES[rule];
+    if (record.rule === "picture" && record.name === "") return { ...NO_ROLE, over };
+    const { letter, words } = (record.rule === "picture" ? PICTURE_RULES : RULES)[rule];
     return {
         rule,
+        picture: record.rule === "picture",
         letter,
         words,
         over,
@@ -84,11 +143,13 @@ export function studiedRole(record) {
     return roleOf(record, `${record.count} cases${intervalWords(record)}`);
 }
 
-// On this sentence, as "mha heads TEXT" prints it.
+// On this sentence or picture, as "mha heads TEXT" prints it.
 export function roleHere(head) {
     const record = head.roleRecord;
     const over =
-        record.rule === "relation" ? `${record.count} words` : `${choosingRows(head)} rows`;
+        record.rule === "relation"
+            ? `${record.count} words`
+            : `${record.rule === "picture" ? record.count : choosingRows(head)} rows`;
     return roleOf(record, over);
 }
 

@@ -12,7 +12,7 @@ export const BEGINNING = {
     step: "whole", // compute: see STEP_WORDS
     from: 0, // flow: the layer at the top; 0: the last one
     mode: "raw", // see MODES
-    form: "map", // map, arcs
+    form: "map", // map, arcs; of a head over a picture "map" is the picture, "matrix" the map
     stretch: 0, // 1: colours up to the largest value
     row: -1,
     column: -1,
@@ -36,10 +36,12 @@ export const BEGINNING = {
 };
 
 // The views, by their names in the address.
-export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute", "model", "study", "conv"];
+export const VIEW_NAMES = ["wall", "head", "compare", "align", "flow", "compute", "model", "study", "conv", "look"];
 
 export function readState(hash, page) {
-    const state = { ...BEGINNING, words: page.words ? 1 : 0 };
+    const [{ picture, target }] = page.sentences;
+    const view = picture && target ? "look" : BEGINNING.view;
+    const state = { ...BEGINNING, view, words: page.words ? 1 : 0 };
     for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
         if (!Object.hasOwn(state, name)) continue;
         state[name] = typeof state[name] === "number" ? Number.parseInt(text, 10) || 0 : text;
@@ -56,6 +58,8 @@ export function withinPage(state, page) {
     if (!has(state.kind)) state.kind = kinds[0].name;
     if (!VIEW_NAMES.includes(state.view) || (state.view === "align" && !has("cross")))
         state.view = "wall";
+    const { picture, target } = page.sentences[state.sentence];
+    if (state.view === "look" && !(picture && target)) state.view = "wall";
     if (!["light", "dark"].includes(state.theme)) state.theme = "";
     const kind = kinds.find(({ name }) => name === state.kind);
     state.layer = inRange(state.layer, 1, kind.layers);

@@ -2,6 +2,7 @@
 // The Study view: experiments on the sentence. Words are hidden and heads disabled; every word of the
 // text is then compared with what the whole model gives it. The model answers, so the page must be
 // live.
+import { inUnits } from "./picture.js";
 import { readChanges, wordChanges } from "./live.js";
 import { headName } from "./data.js";
 import { wordPart } from "./study_word.js";
@@ -40,11 +41,14 @@ function hideChips(app) {
     return el(
         "div",
         { class: "study-tool" },
-        el("h3", { id: "hide-title" }, "Hide words"),
+        el("h3", { id: "hide-title" }, inUnits(app, "Hide words")),
         el(
             "p",
             { class: "hint" },
-            "No word attends to a hidden one, in any layer; the others keep their positions.",
+            inUnits(
+                app,
+                "No word attends to a hidden one, in any layer; the others keep their positions.",
+            ),
         ),
         el("div", { class: "chips", role: "group", "aria-labelledby": "hide-title" }, chips),
     );

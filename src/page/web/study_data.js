@@ -50,7 +50,7 @@ export function probeRequest(app) {
     }
     const heads = patchedHeads(app);
     if (heads.length > 0 && app.state.second) probe.patch = { text: app.state.second, heads };
-    return { text: app.live.text, changes: readChanges(app.live.closed), probe };
+    return { ...app.live.asked(), changes: readChanges(app.live.closed), probe };
 }
 
 function readProbe(text) {

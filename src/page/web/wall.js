@@ -11,6 +11,7 @@ import { largestEntropy, runnerText } from "./roles.js";
 import { legend, roleBadge } from "./legend.js";
 import { drawPanel, PATTERN_SIZE } from "./pad.js";
 import { liveCard, liveLabel } from "./live.js";
+import { pictureThumb, readShares, readWords } from "./picture.js";
 
 const DENSE_HEADS = 10; // per layer; with more, cards have no room for words
 const SORT_WORDS = [
@@ -38,7 +39,7 @@ function amountText(value, { lossUnit }) {
 export function effectOf(value, head) {
     return head.lossUnit === "nats"
         ? `loss ${amountText(value, head)}`
-        : `the text\u2019s vector turns: ${amountText(value, head)}`;
+        : `the ${head.patches ? "picture" : "text"}\u2019s vector turns: ${amountText(value, head)}`;
 }
 
 export function lossText(head) {
@@ -90,7 +91,7 @@ function cardMeters(app, head, most) {
             ? null
             : [
                   el("span", {}, "loss +"),
-                  meter("disabled, on this sentence", loss / most.loss, lossText(head), "loss"),
+                  meter(head.patches ? "disabled, on this picture" : "disabled, on this sentence", loss / most.loss, lossText(head), "loss"),
               ],
         ablation
             ? [
@@ -108,9 +109,10 @@ function cardMeters(app, head, most) {
 }
 
 function drawPicture(canvas, head) {
+    if (head.patches) return pictureThumb(canvas, head.patches.picture, readShares(head));
     const look = currentLook(),
         { picture } = head;
-    thumbnail(canvas, picture, (i, j) =>
+    return thumbnail(canvas, picture, (i, j) =>
         head.causal && j > i
             ? look.masked
             : colorBytes(
@@ -260,7 +262,7 @@ function barLegend(app) {
     const loss =
         (head.lossUnit === "nats"
             ? "how much less likely the words become if the head is disabled"
-            : "how far the text\u2019s vector turns if the head is disabled") +
+            : `how far the ${head.patches ? "picture" : "text"}\u2019s vector turns if the head is disabled`) +
         `; a full bar is ${amountText(most.loss, head)}` +
         (items.some((item) => item.head.loss === most.loss) ? ", the largest here" : "");
     return el(
@@ -301,7 +303,9 @@ function findField(app) {
         type: "search",
         value: app.state.find,
         spellcheck: "false",
-        placeholder: "previous   prev>0.9 layer<2   like 2.3   attends(cat -> the)>0.4",
+        placeholder: app.items()[0].head.patches?.rows
+            ? "above   object>0.2 layer<2   like 2.3   attends(1.2 -> 3.1)>0.4"
+            : "previous   prev>0.9 layer<2   like 2.3   attends(cat -> the)>0.4",
         "aria-describedby": "find-help",
         oninput: (event) => {
             app.note({ find: event.target.value });
@@ -338,6 +342,20 @@ function wallBar(app) {
     );
 }
 
+// What the pictures of the cards are.
+function wallWords(head) {
+    if (head.patches)
+        return `Each picture is one head: ${readWords(head)}. Each is coloured up to its largest patch. Choose one to see the row of every patch.`;
+    return (
+        "Each picture is one head: a row for every word that attends, a column for every word " +
+        "attended to, stronger where the weight is larger. " +
+        (head.large
+            ? "For a long text each spot is the square root of the largest weight there. "
+            : "") +
+        "Choose one to see its words."
+    );
+}
+
 export function wallView(app) {
     const grid = el("div", { class: "wall", onkeydown: moveFocus });
     const message = el("output", { class: "readout", id: "wall-message", "aria-live": "polite" });
@@ -360,12 +378,7 @@ export function wallView(app) {
         el(
             "p",
             { class: "hint" },
-            "Each picture is one head: a row for every word that attends, a column ",
-            "for every word attended to, stronger where the weight is larger. ",
-            app.items()[0].head.large
-                ? "For a long text each spot is the square root of the largest weight there. "
-                : "",
-            "Choose one to see its words.",
+            wallWords(app.items()[0].head),
         ),
         barLegend(app),
         grid,
