@@ -317,8 +317,9 @@ part_mpi() {
         mpi_job counts "$mpi" 4 mpi_counts
         mpi_job counts "$mpi" 6 mpi_counts 10
         mpi_job agree "$mpi" 1 mpi_agree
-        mpi_job agree "$mpi" 3 mpi_agree
+        mpi_job agree "$mpi" 4 mpi_agree
         mpi_job faults "$mpi" 3 mpi_faults 1
+        mpi_job faults "$mpi" 4 mpi_faults 9 3 # GRID with two teams, from its fourth call on
         job mpi "death-$mpi" tests/mpi/mpi_death.sh "build/tests/mpi-$mpi" "$mpi"
     done
     [ -n "$found" ] || skip mpi "no MPI"

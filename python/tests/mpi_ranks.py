@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: MIT
 """What test_mpi.py runs on several ranks: compares with the same call on one machine."""
 
+import importlib.util
 import sys
 
 import numpy as np
 from mpi4py import MPI
 
-sys.path.insert(0, sys.argv[1])
-import mpi as mha_mpi  # noqa: E402  the module alone, without the extension of the package
+# The module alone, without the extension of the package; its folder also has a torch, which is not PyTorch.
+spec = importlib.util.spec_from_file_location("mha_mpi", f"{sys.argv[1]}/mpi.py")
+assert spec is not None and spec.loader is not None
+mha_mpi = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(mha_mpi)
 
 group = mha_mpi.Group(MPI.COMM_WORLD, timeout=60)
 alone = mha_mpi.Group(MPI.COMM_SELF)
@@ -101,7 +105,7 @@ for name, (options, expected) in cases.items():
     want, lse = alone.attention(q, k, v, return_lse=True, tokens=TOKENS, **options)
     if expected is not None:
         check(abs(want - expected).max() < (2e-3 if "bias" in name else 1e-4), f"{name}: {abs(want - expected).max()}")
-    gradients = alone.attention_backward(d_o, q, k, v, want, lse, tokens=TOKENS, **options)
+    wanted = alone.attention_backward(d_o, q, k, v, want, lse, tokens=TOKENS, **options)
     own = of_rows(options, own_rows)
     parts = [x[:, :, own_rows] for x in (q, k, v, d_o)]
     for scheme in ("gather", "all-to-all"):
@@ -109,7 +113,7 @@ for name, (options, expected) in cases.items():
         o, sums = group.attention(*parts[:3], return_lse=True, **how)
         check(same(o, want[:, :, own_rows]), f"{name}, {scheme}: other bits")
         got = group.attention_backward(parts[3], *parts[:3], o, sums, **how)
-        check(all(same(a, b[:, :, own_rows]) for a, b in zip(got, gradients)), f"{name}, {scheme}: other gradients")
+        check(all(same(a, b[:, :, own_rows]) for a, b in zip(got, wanted)), f"{name}, {scheme}: other gradients")
 plain = alone.attention(q, k, v, tokens=TOKENS, causal=True)
 dropped = [alone.attention(q, k, v, tokens=TOKENS, causal=True, dropout=0.25, dropout_seed=seed) for seed in (1, 2)]
 check(not same(plain, dropped[0]) and not same(dropped[0], dropped[1]), "dropout does nothing")

@@ -13,6 +13,7 @@
 typedef enum hook_fault {
     HOOK_NONE,
     HOOK_FAIL, /* the call returns an error */
+    HOOK_TEST, /* so does a call of MPI_Testany; `at` counts these */
     HOOK_EXIT, /* the rank ends */
     HOOK_KILL, /* by SIGKILL */
     HOOK_STOP, /* the rank stops, and does not go on */
