@@ -6,7 +6,7 @@
 #
 # Learning a vocabulary belongs to the program alone: no function of the header leads to it, and it
 # writes with stdio, which the library does not.
-set(learning_objects "/(bpe_learn|bpe_merges|tokenizer_json_write|word_counts)[.]c")
+set(learning_objects "/(bpe_learn|bpe_merges|buffer_stream|buffer_stream_apple|tokenizer_json_write|word_counts)[.]c")
 set(model_objects $<TARGET_OBJECTS:mha_model>
     $<FILTER:$<TARGET_OBJECTS:mha_text>,EXCLUDE,${learning_objects}>)
 

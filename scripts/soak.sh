@@ -5,7 +5,8 @@
 # cases, exp() over every float, 10,000 random configurations against the float64 oracle, a million
 # calls from sixteen threads, all of this for every instruction set of this CPU; 500 random problems
 # and 250 of RING over 1, 2, 3, 4, 5 and 8 ranks, with every MPI that is here; RISC-V and IBM Z under
-# qemu-user; fuzzing, ten minutes per target; an hour of "mha serve" with a thousand clients.
+# qemu-user; the libraries compiled for macOS; fuzzing, ten minutes per target; an hour of "mha serve"
+# with a thousand clients.
 #
 # Stops at the first failure; the last line counts passed, failed, skipped. A soak that was stopped
 # continues where it was if it is started again with the same percentage on the same commit; build/soak has the
@@ -103,6 +104,12 @@ done
 for machine in riscv64 s390x; do
     part "$machine" scripts/test.sh $machine
 done
+
+if [ -x build/zig/bin/python ] || scripts/macos.sh --install; then
+    part "sources compiled for macOS" scripts/macos.sh
+else
+    skip "macOS: PyPI's package ziglang cannot be installed"
+fi
 
 if command -v clang >/dev/null; then
     for source in tests/fuzz/fuzz_*.c; do

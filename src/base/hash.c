@@ -5,7 +5,8 @@
 #include <stdbool.h>
 #include <time.h>
 
-#if defined(__EMSCRIPTEN__)
+#if defined(__EMSCRIPTEN__) || defined(__APPLE__)
+#include <sys/random.h>
 #include <unistd.h>
 static bool draw(uint64_t *key)
 {

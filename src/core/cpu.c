@@ -76,19 +76,13 @@ bool mhai_cpu_has_dot(const char *isa)
 
 #elif defined(__aarch64__)
 
-#include <sys/auxv.h>
-
-/* Bits of AT_HWCAP and AT_HWCAP2, as Linux defines them. */
-#define HAS_DOTPROD (1ul << 20)
-#define HAS_BF16 (1ul << 14)
-
 bool mhai_cpu_runs(const char *isa)
 {
-    const bool dot = (getauxval(AT_HWCAP) & HAS_DOTPROD) != 0;
+    const bool dot = mhai_cpu_has_arm_dot();
     if (!strcmp(isa, "neondot"))
         return dot;
     if (!strcmp(isa, "neonbf16"))
-        return dot && (getauxval(AT_HWCAP2) & HAS_BF16) != 0;
+        return dot && mhai_cpu_has_arm_bf16();
     return !strcmp(isa, "neon") || !strcmp(isa, "c");
 }
 

@@ -356,6 +356,10 @@ bool mhai_cpu_runs(const char *isa);
 /* The number of CPUs that this process may use, at least 1. */
 int mhai_cpu_count(void);
 
+/* What CPUs of AArch64 may have beside NEON: products of bytes, and of bfloat16. Only there. */
+bool mhai_cpu_has_arm_dot(void);
+bool mhai_cpu_has_arm_bf16(void);
+
 /* The pool, or NULL where a run of about so many multiplications and additions, and 8 for each
  * weight or key that is read, is too short to hand out. An executor decides for itself. */
 mha_pool *mhai_pool_worth(mha_pool *pool, double operations);

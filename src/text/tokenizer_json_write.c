@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The tokenizer.json of a learned vocabulary (tokenizer_json_write.h). */
-#define _GNU_SOURCE /* fopencookie */
 #include "text/tokenizer_json_write.h"
 
 #include "format/json_writer.h"
+#include "text/buffer_stream.h"
 #include "text/text_buffer.h"
 
 #include <stdio.h>
@@ -206,13 +206,6 @@ static bool write_model(json *j, const vocabulary *v, const bpe_pair_list *merge
     return ok;
 }
 
-static ssize_t append(void *buffer, const char *bytes, size_t length)
-{
-    text_buffer *const to = buffer;
-    text_buffer_add(to, bytes, length);
-    return to->failed ? 0 : (ssize_t)length;
-}
-
 /* False: out of memory. */
 static bool write_file(FILE *file, const vocabulary *v, const bpe_pair_list *merges)
 {
@@ -232,7 +225,7 @@ static bool write_file(FILE *file, const vocabulary *v, const bpe_pair_list *mer
 char *tokenizer_json_write(const vocabulary *v, const bpe_pair_list *merges, size_t *length)
 {
     text_buffer text = {0};
-    FILE *const file = fopencookie(&text, "w", (cookie_io_functions_t){.write = append});
+    FILE *const file = buffer_stream_open(&text);
     if (!file)
         return NULL;
     const bool written = write_file(file, v, merges);
