@@ -38,7 +38,7 @@ small=(--width 16 --heads 2 --ff 32 --layers 2 --batch 20 --lr 0.005 --patch 4 -
 scenes=(--scenes --width 32 --heads 2 --ff 32 --layers 2 --patch 10 --batch 8 --evaluate 20 --quiet)
 {
     "$mha" scenes --split test --count 1 -o scenes &&
-        "$mha" train "${scenes[@]}" --stride 5 --places learned --steps 10 -o captions &&
+        "$mha" train "${scenes[@]}" --stride 5 --places learned --steps 60 -o captions &&
         "$mha" train "${scenes[@]}" --detect --queries 4 --steps 10 -o detector
 } >log 2>&1 || give_up "no model of scenes: $(cat log)"
 python3 "$here/without_head.py" mean 1 2 2 closed || give_up "no model without a head"

@@ -43,7 +43,7 @@ function otherPicker(app, other) {
         app.page.sentences.length > 1
             ? picker(
                   "other-sentence",
-                  "Sentence",
+                  app.sentence().picture ? "Picture" : "Sentence",
                   app.page.sentences.map((s) => [s.index, s.text]),
                   other.sentence,
                   (n) => set({ sentence: Number(n) }),
