@@ -36,7 +36,8 @@ if(MHA_BUILD_PROGRAM)
     # "make wasm" builds it; "mha view --live" needs it.
     install(FILES ${PROJECT_BINARY_DIR}/wasm/mha_page.wasm OPTIONAL
             DESTINATION ${CMAKE_INSTALL_DATADIR}/mha)
-    install(DIRECTORY models/en-fr DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models)
+    install(DIRECTORY models/en-fr models/captions models/detector models/vit-fashion
+            DESTINATION ${CMAKE_INSTALL_DATADIR}/mha/models)
 endif()
 
 # ----------------------------------------------------------- manual pages -----

@@ -64,7 +64,7 @@ static const char details[] =
     "the weights of the token that\n"
     "is classified by or, of a model that takes the mean, the mean of "
     "all rows. FILE ends in .png or\n"
-    ".svg; \"-\" draws in the terminal, one cell for each patch.\n"
+    ".svg; \"-\" draws in the terminal, over the picture where it has colours.\n"
     "\n"
     "Examples:\n"
     "  mha scenes --split test --count 3 -o scenes\n"

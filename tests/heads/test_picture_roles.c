@@ -36,7 +36,8 @@ static void fill_offset(int down, int right, float share)
 static void measure(bool with_object, double means[PICTURE_MEASURES])
 {
     const head_matrix m = {.weights = &weights[0][0], .rows = ALL, .columns = ALL};
-    const subject_picture p = {MARKS, ACROSS, with_object ? object : NULL};
+    const subject_picture p = {
+        .marks = MARKS, .across = ACROSS, .object = with_object ? object : NULL};
     head_sample samples[PICTURE_MEASURES];
     picture_measure_head(&m, &p, samples);
     for (int n = 0; n < PICTURE_MEASURES; n++)

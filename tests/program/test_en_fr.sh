@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # The translator of the repository, models/en-fr: what models/README.md says of its files, everyday
-# sentences, names and numbers, texts of any characters, damaged copies, and that commands use it by
+# sentences, also in small letters, names and numbers, texts of any characters, damaged copies, and that commands use it by
 # default. MHA_TEST_PAIRS=FILE, with held-out sentence pairs, measures its BLEU and chrF too.
 . "$(dirname "$0")/harness.bash"
 unset MHA_MODEL
@@ -52,12 +52,22 @@ mapfile -t shown < <(sed -n '/^sentences="/,/"$/p' "$here/../../scripts/run.sh" 
     sed -e 's/^sentences="//' -e 's/"$//')
 exits 0 translate "${shown[@]}"
 same "make run shows right translations" "Je t'aime.
-Où se trouve la gare ?
+Où est la gare ?
 J'aimerais une tasse de café, s'il vous plaît.
 Tom vit à Boston.
 S'il pleut demain, nous resterons à la maison.
 Nous aurions dû lui dire la vérité.
 Le vieil homme était assis sous un arbre." "$out"
+
+# The same in small letters, and names and numbers: a line is a sentence, a tab and what must be copied. Of a
+# time both numbers must be there.
+tr '[:upper:]' '[:lower:]' <everyday.en | "$mha" translate >small.fr 2>err
+right=$(paste <(cut -f 2 "$everyday") small.fr | awk -F '\t' '$2 ~ "^(" $1 ")$"' | wc -l)
+if [ "$right" -ge 85 ]; then ok "small letters: $right of 100 are right"; else bad "small letters: $right of 100 are right"; fi
+copied=$here/../data/copied.tsv
+cut -f 1 "$copied" | "$mha" translate >copied.fr 2>err
+right=$(paste <(cut -f 2 "$copied") copied.fr | awk -F '\t' '{ sub(":", " h ", $1) } index($2, $1) > 0' | wc -l)
+if [ "$right" -ge 90 ]; then ok "names and numbers: $right of 100 are copied"; else bad "names and numbers: $right of 100 are copied"; fi
 
 # ---------------------------------------------------------- single sentences -----
 
@@ -75,7 +85,7 @@ exits 0 translate "I love you" "I would like a cup of coffee, please" "Where is 
     "The cat that I saw yesterday ran away"
 same "sentences without a final mark" "Je t'aime
 J'aimerais une tasse de café, s'il vous plaît
-Où se trouve la gare
+Où est la gare
 Le chat que j'ai vu hier s'est enfui" "$out"
 ranked=(--best 4 "The cat that I saw yesterday ran away.")
 exits 0 translate "${ranked[@]}"

@@ -156,6 +156,23 @@ PAIRS
 The horse ate because it was hungry.	Le cheval a mangé parce qu'il avait faim.
 The mouse sang, but it was sad.	La souris chantait, mais elle était triste." \
         "$(python3 -B "$here/../../scripts/pronoun_pairs.py" pronouns.tsv | sort)"
+    # Nouns are known from three pairs, adjectives from three with "is" and two with an article.
+    for verb in "is here" "was here" "eats"; do
+        printf 'The fox %s.\tLe renard est %s.\nThe table %s.\tLa table est %s.\n' "$verb" "$verb" "$verb" "$verb"
+        printf 'He is quick.\tIl est rapide.\nShe has a quick fox, %s.\tElle a un renard rapide, %s.\n' "$verb" "$verb"
+    done >phrases.tsv
+    for n in {1..60}; do # translations stand beside a word more often than elsewhere
+        printf 'Tom has %d dogs in Paris.\tTom a %d chiens à Paris.\n' $((n + 200)) $((n + 200))
+    done >>phrases.tsv
+    for seed in 1 2; do
+        PYTHONHASHSEED=$seed python3 -B "$here/../../scripts/phrase_pairs.py" phrases.tsv >"derived-$seed.tsv"
+    done
+    same "phrases: the same pairs every time" "" "$(cmp derived-1.tsv derived-2.tsv 2>&1)"
+    says "phrases: small letters" "$(cat derived-1.tsv)" "he is quick.	Il est rapide."
+    says "phrases: adjectives before nouns" "$(cat derived-1.tsv)" "The quick fox is here.	Le renard rapide est is here."
+    same "phrases: numbers are the same on both sides" "" \
+        "$(awk -F '\t' '/Tom has/ { gsub(/[^0-9]/, "", $1); gsub(/[^0-9]/, "", $2); if ($1 != $2) print }' derived-1.tsv)"
+    if grep -qE 'Tom has [0-9]{7}' derived-1.tsv; then ok "phrases: long numbers"; else bad "phrases: long numbers" none; fi
 else
     skip "pairs that are derived" "no python3"
 fi
