@@ -350,12 +350,25 @@ static int run_import(const view_request *r)
     return fine ? EXIT_FINE : EXIT_FAILED;
 }
 
-/* What can be wrong with a live page is found out before anything is computed. Its first sentence
- * is computed as the browser computes the others: with the kernels that have the same bits. */
+/* The first sentence of a live page is computed as the browser computes the others: with the
+ * kernels that have the same bits. To be called before the model is opened. */
 static bool prepare_live(void)
 {
+    return setenv("MHA_ISA", "c", 1) == 0;
+}
+
+/* What can be wrong with a live page is found out before anything is computed. */
+static int prepare_live_page(view_run *run, char **texts, int count)
+{
     char module[MODEL_PATH_MAX];
-    return model_path_find_module(module) && setenv("MHA_ISA", "c", 1) == 0;
+    int code = EXIT_GO_ON;
+    if (run->session.subject.reads_pictures) {
+        code = page_examples_read(&run->examples, &run->session, texts, count);
+        run->count = 1;
+    } else if (count > 1) {
+        code = args_wrong("view: a live page begins with one sentence, not with %d", count);
+    }
+    return code != EXIT_GO_ON || model_path_find_module(module) ? code : EXIT_FAILED;
 }
 
 /* The pictures of a model that reads them: words that were joined into one sentence are the names
@@ -397,12 +410,8 @@ static int run_command(const view_request *r, const char *model_file, char **tex
     }
     if (code == EXIT_GO_ON && run.session.scenes != NULL)
         code = check_scenes(r, count);
-    if (code == EXIT_GO_ON && r->live && run.session.subject.reads_pictures) {
-        code = page_examples_read(&run.examples, &run.session, texts, count);
-        run.count = 1;
-    } else if (code == EXIT_GO_ON && r->live && count > 1) {
-        code = args_wrong("view: a live page begins with one sentence, not with %d", count);
-    }
+    if (code == EXIT_GO_ON && r->live)
+        code = prepare_live_page(&run, texts, count);
     char *first = (char *)run.session.subject.first_text;
     if (code == EXIT_GO_ON)
         code = make_page(&run, count > 0 ? texts : &first) ? EXIT_FINE : EXIT_FAILED;

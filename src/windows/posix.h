@@ -114,6 +114,7 @@ int mhaw_fstat(int fd, struct mhaw_stat *about);
 int mhaw_fstatat(int folder, const char *name, struct mhaw_stat *about, int flags);
 int mhaw_access(const char *path, int mode);
 int mhaw_rename(const char *from, const char *to);
+int mhaw_renameat(int folder, const char *from, int other_folder, const char *to);
 int mhaw_unlink(const char *path);
 int mhaw_unlinkat(int folder, const char *name, int flags);
 int mhaw_remove(const char *path);
@@ -138,6 +139,7 @@ char *mhaw_realpath(const char *path, char *result);
 #define fstatat mhaw_fstatat
 #define access mhaw_access
 #define rename mhaw_rename
+#define renameat mhaw_renameat
 #define unlink mhaw_unlink
 #define unlinkat mhaw_unlinkat
 #define remove mhaw_remove

@@ -242,22 +242,33 @@ static int replace_open(const wide_path *from, const wide_path *path)
 }
 
 /* An empty folder may be replaced by a folder, as on POSIX. */
+static int rename_wide(const wide_path *from, const wide_path *to)
+{
+    struct mhaw_stat source, target;
+    if (mhaw_stat_wide(from, false, &source) != 0)
+        return -1;
+    if (S_ISDIR(source.st_mode) && mhaw_stat_wide(to, false, &target) == 0 &&
+        S_ISDIR(target.st_mode) && mhaw_rmdir_wide(to) != 0)
+        return -1;
+    if (MoveFileExW(from->text, to->text, MOVEFILE_REPLACE_EXISTING))
+        return 0;
+    return GetLastError() == ERROR_ACCESS_DENIED && !S_ISDIR(source.st_mode)
+               ? replace_open(from, to)
+               : mhaw_fail();
+}
+
 int mhaw_rename(const char *from, const char *to)
 {
     wide_path old, new;
-    struct mhaw_stat source, target;
-    if (!mhaw_widen(&old, from) || !mhaw_widen(&new, to))
-        return -1;
-    if (mhaw_stat_wide(&old, false, &source) != 0)
-        return -1;
-    if (S_ISDIR(source.st_mode) && mhaw_stat_wide(&new, false, &target) == 0 &&
-        S_ISDIR(target.st_mode) && mhaw_rmdir_wide(&new) != 0)
-        return -1;
-    if (MoveFileExW(old.text, new.text, MOVEFILE_REPLACE_EXISTING))
-        return 0;
-    return GetLastError() == ERROR_ACCESS_DENIED && !S_ISDIR(source.st_mode)
-               ? replace_open(&old, &new)
-               : mhaw_fail();
+    return mhaw_widen(&old, from) && mhaw_widen(&new, to) ? rename_wide(&old, &new) : -1;
+}
+
+int mhaw_renameat(int folder, const char *from, int other_folder, const char *to)
+{
+    wide_path old, new;
+    return mhaw_widen_at(&old, folder, from) && mhaw_widen_at(&new, other_folder, to)
+               ? rename_wide(&old, &new)
+               : -1;
 }
 
 int mhaw_unlink_wide(const wide_path *path)

@@ -79,13 +79,13 @@ same "two texts" 2 "$(wc -l <<<"$out")"
 
 exits 0 translate --model marian --json --best 2 "the cat sleeps"
 json "a result"
-same "keys" "complete confidence log_probability others score source target" "$keys"
+same "keys" "complete confidence log_probability others score source target unsure" "$keys"
 same "the target" "$best" "$(value target)"
 same "confidence" True "$(of 'abs(j[0]["confidence"] - 2.718281828 ** j[0]["score"]) < 1e-4')"
 same "others are worse" True "$(of 'j[0]["others"][0]["confidence"] <= j[0]["confidence"]')"
 exits 0 translate --model marian --json "the cat sleeps"
 json "one result"
-same "keys of one" "complete confidence log_probability score source target" "$keys"
+same "keys of one" "complete confidence log_probability score source target unsure" "$keys"
 
 # ------------------------------------------------------------------- lines -----
 

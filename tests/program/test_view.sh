@@ -46,7 +46,7 @@ says "another type" "$err" "or as q8"
 mkdir lonely
 cp "$mha" lonely/mha
 whole=$mha mha=$scratch/lonely/mha
-exits 1 view --live --model /nonexistent
+exits 1 view --live --model "$here/../../models/en-fr"
 says "no module" "$err" '"make wasm" in the source tree builds it'
 mha=$whole
 exits 2 view --mdel x "the cat sleeps"
