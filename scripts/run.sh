@@ -35,6 +35,9 @@ Try next
   $mha heads                              roles of heads in the laboratory, whose grammar is known
   $mha ablate                             what disabling each of its heads costs
   $mha translate --gold "She gives the boy a book"    compared with the grammar
+  $mha scenes --split test --count 3 -o scenes
+  $mha see scenes/test-*[0-9].png --heads -    what a model says of pictures, and where it looks
+  $mha view --model captions scenes/test-000000.png    the same as a page
   $mha prove                              what is true of attention, with numbers
   $mha train -o small.safetensors --width 64 --heads 4 --ff 256 --steps 2000    train one yourself
 EOF

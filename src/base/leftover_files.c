@@ -56,12 +56,14 @@ static leftover look_at(const char *entry, const wanted_names *wanted, size_t *l
     return NO_LEFTOVER;
 }
 
-/* A folder of this name that was moved away takes its place again if there is none. */
+/* A folder that was moved away takes its place again if there is none. */
 static bool take_back(int folder, const char *name, size_t length)
 {
     struct stat about;
     char *const path = strndup(name, length);
-    const bool back = path != NULL && fstatat(folder, path, &about, AT_SYMLINK_NOFOLLOW) != 0 &&
+    const bool back = path != NULL && fstatat(folder, name, &about, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      S_ISDIR(about.st_mode) &&
+                      fstatat(folder, path, &about, AT_SYMLINK_NOFOLLOW) != 0 &&
                       renameat(folder, name, folder, path) == 0;
     free(path);
     return back;
@@ -70,13 +72,16 @@ static bool take_back(int folder, const char *name, size_t length)
 static void remove_unlocked(int folder, const char *name, size_t length, leftover kind)
 {
     struct stat about;
+    /* First of all, since Windows does not rename what is open. */
+    if (kind == MOVED_AWAY && take_back(folder, name, length))
+        return;
     const int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0)
         return;
     if (fstat(fd, &about) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
         if (S_ISREG(about.st_mode) && kind == UNFINISHED)
             unlinkat(folder, name, 0);
-        if (S_ISDIR(about.st_mode) && (kind == UNFINISHED || !take_back(folder, name, length)))
+        if (S_ISDIR(about.st_mode))
             mhai_folder_remove_at(folder, name);
     }
     close(fd);

@@ -69,7 +69,7 @@ static const char details[] =
     "Examples:\n"
     "  mha scenes --split test --count 3 -o scenes\n"
     "  mha see scenes/test-000000.png --heads -\n"
-    "  mha see scenes/test-*.png --language french\n"
+    "  mha see scenes/test-*[0-9].png --language french\n"
     "  mha see --scenes 1000\n"
     "  mha see scenes/test-000000.png --boxes boxes.svg\n"
     "  mha see shoe.png --model vit-fashion --heads heads.png\n"

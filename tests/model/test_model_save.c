@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/leftover_files.h"
 #include "support/faults.h"
 #include "support/file_faults.h"
 #include "support/gguf_builder.h"
@@ -528,6 +529,10 @@ static bool meet_failure(const temp_folder *folder, const mha_model *model, cons
                               : MHA_ERR_FILE) ||
               (met && !memory && status == MHA_OK),
           "%s, request %d: %s %s", name, n, mha_status_string(status), message);
+    /* As the next command does. Where folders are not exchanged in one step, and a disk that fails
+     * for ever keeps the old one from taking its name back, it waits for this. */
+    if (for_ever)
+        leftover_files_remove(temp_path(folder, name));
     CHECK(temp_folder_count(folder) == before, "%s, request %d: files are left over", name, n);
     mha_model *opened = NULL;
     CHECK(mha_model_open(&opened, temp_path(folder, name), NULL) == MHA_OK,

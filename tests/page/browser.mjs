@@ -100,6 +100,8 @@ export function overflow(page) {
 // Waits until colours that are on their way, after a change of the theme for instance, have arrived.
 async function transitionsEnd(page) {
     await page.evaluate(async () => {
+        // A change of the theme is noticed by the page in the next frame, and begins to be seen in that after it.
+        for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
         await Promise.allSettled(document.getAnimations().map((animation) => animation.finished));
     });
 }

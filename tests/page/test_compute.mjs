@@ -240,12 +240,23 @@ await test("some_heads_are_joined", async () => {
 });
 
 // Whether the middle of an element is on the screen, with nothing before it.
+// A window that was resized is drawn again, so it may take a moment.
 function isSeen(page, selector) {
-    return page.locator(selector).evaluate((element) => {
-        const { left, right, top, bottom } = element.getBoundingClientRect();
-        const first = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
-        return top >= 0 && bottom <= window.innerHeight && element.contains(first);
-    });
+    const seen = page.waitForFunction(
+        (selector) => {
+            document.getElementById("explain").scrollIntoView({ block: "end" });
+            const element = document.querySelector(selector),
+                { left, right, top, bottom } = element.getBoundingClientRect(),
+                first = document.elementFromPoint((left + right) / 2, (top + bottom) / 2);
+            return top >= 0 && bottom <= window.innerHeight && element.contains(first);
+        },
+        selector,
+        { timeout: 10000 },
+    );
+    return seen.then(
+        () => true,
+        () => false,
+    );
 }
 
 // The outputs of some heads, joined and multiplied with W_O.
@@ -281,7 +292,6 @@ await test("the_joined_heads_of_the_lecture_notes_times_w_o", async () => {
         await page.setViewportSize({ width: 1300, height });
         await page.waitForSelector("#m-product");
         await page.waitForFunction((title) => document.title.endsWith(title), words);
-        await page.locator("#explain").evaluate((it) => it.scrollIntoView({ block: "end" }));
         for (const id of ["strip-1", "strip-2", "strip-3", "strip-4", "concat", "wo", "product"])
             check(await isSeen(page, `#m-${id}`), `${id} is on the screen`);
         for (const chosen of [
