@@ -609,7 +609,7 @@ part_wasm() {
         skip wasm "no firefox-esr"
     elif [ ! -d "$tools/node_modules/puppeteer-core" ] &&
         ! timeout 120 npm install --silent --no-save --prefix "$tools" puppeteer-core@24.43.1 \
-            playwright-core@1.65.0 >>$logs/view-npm.log 2>&1; then
+            playwright-core@1.65.0 axe-core@4.14.0 >>$logs/view-npm.log 2>&1; then # what is not named goes
         skip wasm "npm cannot install puppeteer-core"
     else
         job wasm test_firefox tests/page/test_firefox.sh build/mha \

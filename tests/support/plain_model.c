@@ -118,7 +118,7 @@ static double relative_bias(const stack_description *s, const bound_matrix *bias
     if (!s->causal) {
         buckets /= 2;
         bucket = distance > 0 ? buckets : 0;
-        distance = llabs(distance);
+        distance = distance < 0 ? -distance : distance;
     } else {
         distance = distance > 0 ? 0 : -distance;
     }
