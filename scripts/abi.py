@@ -5,7 +5,7 @@ structs, and the numbers of all constants, read from the public headers by the c
 
     abi.py [--headers FOLDER]            compares them with packaging/abi/libmha.txt; exits with 1 if a program
                                          that was compiled before would no longer run
-    abi.py --write [--headers FOLDER]    writes that file anew
+    abi.py --write [--headers FOLDER]    writes that file again
 
 Additions are no break, nor are fields at the end of a struct that begins with its size. Breaks are allowed if the
 version of the interface changed: the major version, before 1.0 the minor one. Machines have LP64."""

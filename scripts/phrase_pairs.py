@@ -21,13 +21,11 @@ from __future__ import annotations
 
 import random
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import NamedTuple
 
-Pair = tuple[str, str]
+from pronoun_pairs import Pair, print_derived
 
 WORD = re.compile(r"[a-zàâçéèêëîïôûùœæ]+")
 NUMBER = re.compile(r"\d+")
@@ -274,14 +272,5 @@ def derive(pairs: list[Pair]) -> Iterator[Pair]:
     yield from change_phrases(pairs, lexicon, draw)
 
 
-def main() -> None:
-    if len(sys.argv) != 2:
-        sys.exit("usage: phrase_pairs.py PAIRS.tsv > MORE.tsv")
-    lines = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
-    pairs = [(fields[0], fields[1]) for line in lines if len(fields := line.split("\t")) > 1]
-    for source, target in derive(pairs):
-        print(f"{source}\t{target}")
-
-
 if __name__ == "__main__":
-    main()
+    print_derived(derive)

@@ -27,6 +27,7 @@ import random
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -110,9 +111,10 @@ def derive(pairs: list[Pair]) -> list[Pair]:
     return derived
 
 
-def main() -> None:
+def print_derived(derive: Callable[[list[Pair]], Iterable[Pair]]) -> None:
+    """The main program of this script and of phrase_pairs.py."""
     if len(sys.argv) != 2:
-        sys.exit("usage: pronoun_pairs.py PAIRS.tsv > MORE.tsv")
+        sys.exit(f"usage: {Path(sys.argv[0]).name} PAIRS.tsv > MORE.tsv")
     lines = Path(sys.argv[1]).read_text(encoding="utf-8").splitlines()
     pairs = [(fields[0], fields[1]) for line in lines if len(fields := line.split("\t")) > 1]
     for source, target in derive(pairs):
@@ -120,4 +122,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    print_derived(derive)
